@@ -1,0 +1,1 @@
+"""Test suites of pooling-parity, one package per kind of claim."""

@@ -1,0 +1,1 @@
+"""Tests of interfaces: command line, records, errors and exit codes."""

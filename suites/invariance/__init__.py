@@ -1,0 +1,1 @@
+"""Tests of properties that hold for one configuration: same plan, same bits; batch invariance."""

@@ -1,0 +1,1 @@
+"""Tests on real checkpoints, fetched outside the repository."""

@@ -1,0 +1,1 @@
+"""One test per defect that was found once and must stay found."""
