@@ -1,0 +1,91 @@
+# Every verb that needs an environment makes `.venv` first. `make` alone lists the verbs.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# The first interpreter that is in range and can make environments. Override: make PYTHON=/path/to/python
+PYTHON ?= $(shell for python in python3.11 python3.12 python3; do \
+	"$$python" -c 'import ensurepip, sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' \
+		>/dev/null 2>&1 && { echo "$$python"; break; }; done; true)
+
+BIN := .venv/bin
+READY := .venv/.ready
+LOCK_VENV := .lock-venv
+WORKERS ?= 2
+RUN ?=
+
+.PHONY: help setup parity test lint fmt types arch check bench models report faults lock clean
+
+help: ## List the verbs
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: $(READY) ## Make or update .venv from requirements.lock
+
+# torch goes in first and alone: a range with no torch installed takes a CUDA build of several GB.
+# An environment that no longer runs, half-made ones among them, is made again.
+$(READY): requirements.lock pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "make: expected python3.11 or python3.12 with the venv module on PATH, got none of them." \
+			"Install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; fi
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+		echo "making .venv with $(PYTHON)"; rm -rf .venv; $(PYTHON) -m venv .venv; fi
+	@rm -f $@
+	@echo "installing requirements.lock (minutes, the first time)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check "$$(grep '^torch==' requirements.lock)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+parity: $(READY) ## Judge the engine: profile pr, on real checkpoints where they can be fetched
+	@$(BIN)/parity models fetch || echo "NOTICE: the real checkpoints could not be fetched;" \
+		"going on with generated checkpoints only" >&2
+	$(BIN)/parity run --profile pr
+
+test: $(READY) ## Run every suite; ends with pytest's closing line
+	$(BIN)/python -m pytest suites -n $(WORKERS)
+
+lint: $(READY) ## Check style and likely bugs (ruff)
+	$(BIN)/ruff check .
+
+fmt: $(READY) ## Sort imports and format (ruff)
+	$(BIN)/ruff check --quiet --select I --fix .
+	$(BIN)/ruff format .
+
+types: $(READY) ## Check types (mypy, strict)
+	$(BIN)/mypy
+
+arch: $(READY) ## Check who may import whom (import-linter)
+	$(BIN)/lint-imports --no-logo
+
+check: lint types arch test ## Everything CI runs
+
+bench: $(READY) ## Measure and print costs; asserts no clock
+	$(BIN)/python -m pytest suites -m bench -s
+
+models: $(READY) ## Fetch, verify and convert the real checkpoints
+	$(BIN)/parity models fetch
+
+report: $(READY) ## Write the HTML report of a run again: make report RUN=ID (default: the latest)
+	$(BIN)/parity report $(RUN)
+
+faults: $(READY) ## Plant every fault and see each one found
+	$(BIN)/parity faults --profile smoke
+
+lock: ## Make requirements.lock anew from a clean environment
+	@test -n "$(PYTHON)" || { echo "make: no python3.11 or python3.12 found" >&2; exit 1; }
+	rm -rf $(LOCK_VENV)
+	$(PYTHON) -m venv $(LOCK_VENV)
+	$(LOCK_VENV)/bin/python -m pip install -q $$(grep -E '^(torch|triton)==' requirements.lock)
+	$(LOCK_VENV)/bin/python -m pip install -q -e '.[dev,server]'
+	{ sed '/^[^#]/,$$d' requirements.lock; \
+		$(LOCK_VENV)/bin/python -m pip freeze --exclude-editable | sed -E 's/^(torch==[^+]+)\+.*/\1/'; \
+	} > $(LOCK_VENV)/requirements.lock
+	mv $(LOCK_VENV)/requirements.lock requirements.lock
+	rm -rf $(LOCK_VENV)
+
+clean: ## Remove the environment, recorded runs and caches
+	rm -rf .venv $(LOCK_VENV) .parity .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
+		.hypothesis build dist *.egg-info
+	find engine harness reports suites -name __pycache__ -prune -exec rm -rf {} +

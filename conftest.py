@@ -1,0 +1,5 @@
+"""Registers the project's pytest plug-in and nothing else: fixtures live in `harness.pytest_plugin`."""
+
+from __future__ import annotations
+
+pytest_plugins = ["harness.pytest_plugin"]
