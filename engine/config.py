@@ -1,0 +1,199 @@
+"""Engine configuration: frozen, composed, validated where a value is wrong on its own.
+
+What depends on the model (chunking an encoder, more stages than layers) is checked at start-up
+by `engine.capabilities`, which knows both sides.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.errors import ConfigurationError
+
+EXECUTION_MODES = ("eager", "compiled")
+ATTENTION_BACKENDS = ("sdpa", "naive")
+DTYPES = ("float32", "float64", "bfloat16", "float16")
+INPUT_BUFFERS = ("fenced", "ring")
+EXECUTORS = ("inline", "processes")
+POOLING_METHODS = ("CLS", "LAST", "MEAN")
+STREAM_POLICIES = ("threaded", "immediate", "lag", "paced", "drawn")
+
+
+def _require(ok: bool, what: str, got: object, expected: object, remedy: str) -> None:  # noqa: FBT001
+    if not ok:
+        raise ConfigurationError(f"{what}={got!r} is not valid: expected {expected}. {remedy}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerConfig:
+    """How requests become steps."""
+
+    max_num_batched_tokens: int = 8192
+    """Token budget of one step; with `chunked_prefill` also the largest chunk."""
+    max_num_seqs: int = 8
+    chunked_prefill: bool = True
+    async_scheduling: bool = False
+
+    def __post_init__(self) -> None:
+        _require(
+            self.max_num_batched_tokens >= 1,
+            "max_num_batched_tokens",
+            self.max_num_batched_tokens,
+            "a chunk budget of at least 1 token",
+            "Give a positive token budget.",
+        )
+        _require(self.max_num_seqs >= 1, "max_num_seqs", self.max_num_seqs, "at least 1", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheConfig:
+    """Paged KV. `num_blocks` None: enough for `max_num_seqs` prompts of the model's length."""
+
+    block_size: int = 16
+    num_blocks: int | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.block_size >= 1, "block_size", self.block_size, "at least 1 token", "")
+        _require(
+            self.num_blocks is None or self.num_blocks >= 1,
+            "num_blocks",
+            self.num_blocks,
+            "None or at least 1",
+            "",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPolicy:
+    """When a host stream runs what was submitted to it. Written `name` or `name(argument)`.
+
+    threaded; immediate; lag(compute@first|compute@last|copy@last); paced(units per submit);
+    drawn(choice,choice,...).
+    """
+
+    kind: str = "threaded"
+    stream: str = ""
+    units: int = 1
+    choices: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(
+            self.kind in STREAM_POLICIES, "stream policy", self.kind, f"one of {STREAM_POLICIES}", ""
+        )
+        _require(
+            self.kind != "lag" or bool(re.fullmatch(r"(compute|copy)@(first|last|\d+)", self.stream)),
+            "lagging stream",
+            self.stream,
+            "compute@RANK or copy@RANK, RANK a number, 'first' or 'last'",
+            "",
+        )
+        _require(self.units >= 1, "units", self.units, "at least 1", "")
+
+    @classmethod
+    def parse(cls, text: str) -> StreamPolicy:
+        """`lag(copy@last)`, `paced(2)`, `drawn(0,3,1)`, `threaded`, `immediate`."""
+        match = re.fullmatch(r"(\w+)(?:\(([^()]*)\))?", text.strip())
+        if match is None:
+            raise ConfigurationError(f"stream policy {text!r} is not NAME or NAME(ARGUMENT)")
+        kind, argument = match.group(1), match.group(2) or ""
+        if kind == "lag":
+            return cls(kind=kind, stream=argument)
+        if kind == "paced":
+            return cls(kind=kind, units=int(argument or 1))
+        if kind == "drawn":
+            return cls(kind=kind, choices=tuple(int(c) for c in argument.split(",") if c))
+        return cls(kind=kind)
+
+    def __str__(self) -> str:
+        argument = {
+            "lag": self.stream,
+            "paced": str(self.units),
+            "drawn": ",".join(map(str, self.choices)),
+        }.get(self.kind)
+        return self.kind if argument is None else f"{self.kind}({argument})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionConfig:
+    """How a step's arithmetic is carried out."""
+
+    mode: str = "eager"
+    attention: str = "sdpa"
+    dtype: str = "float32"
+    batch_invariant: bool = False
+    """Fix every reduction order, so chunk size and batch company change no bit."""
+    num_threads: int = 1
+    """Intra-op threads of every rank; attested, since results may depend on it."""
+
+    def __post_init__(self) -> None:
+        _require(self.mode in EXECUTION_MODES, "mode", self.mode, f"one of {EXECUTION_MODES}", "")
+        _require(
+            self.attention in ATTENTION_BACKENDS,
+            "attention",
+            self.attention,
+            f"one of {ATTENTION_BACKENDS}",
+            "",
+        )
+        _require(self.dtype in DTYPES, "dtype", self.dtype, f"one of {DTYPES}", "")
+        _require(self.num_threads >= 1, "num_threads", self.num_threads, "at least 1", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelConfig:
+    """Where ranks run: all in this process (`inline`) or one process each (`processes`)."""
+
+    pipeline_parallel_size: int = 1
+    executor: str = "inline"
+    worker_timeout_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        _require(
+            self.pipeline_parallel_size >= 1,
+            "pipeline_parallel_size",
+            self.pipeline_parallel_size,
+            "at least 1",
+            "",
+        )
+        _require(self.executor in EXECUTORS, "executor", self.executor, f"one of {EXECUTORS}", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """Everything that defines a run of the engine, apart from the requests."""
+
+    model: Path
+    pooling: str | None = None
+    """CLS, LAST or MEAN; None: what the checkpoint says, else LAST for decoders."""
+    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    cache: CacheConfig = field(default_factory=CacheConfig)
+    execution: ExecutionConfig = field(default_factory=ExecutionConfig)
+    parallel: ParallelConfig = field(default_factory=ParallelConfig)
+    stream: StreamPolicy = field(default_factory=StreamPolicy)
+    inputs: str = "fenced"
+    """`fenced`: one staging buffer, wait on reuse. `ring`: one per step in flight."""
+    max_model_len: int | None = None
+    device: str = "cpu"
+    plugins: tuple[str, ...] = ()
+    """`module:callable`s that every worker applies to its runner at start-up."""
+
+    def __post_init__(self) -> None:
+        _require(
+            self.pooling is None or self.pooling in POOLING_METHODS,
+            "pooling",
+            self.pooling,
+            f"None or one of {POOLING_METHODS}",
+            "",
+        )
+        _require(self.inputs in INPUT_BUFFERS, "inputs", self.inputs, f"one of {INPUT_BUFFERS}", "")
+
+    @property
+    def max_steps_in_flight(self) -> int:
+        """One per stage, and one more under async scheduling."""
+        return self.parallel.pipeline_parallel_size + int(self.scheduler.async_scheduling)
+
+    @property
+    def overlaps_steps(self) -> bool:
+        """Whether a step may be submitted before the one before it has been fetched."""
+        return self.max_steps_in_flight > 1

@@ -1,0 +1,68 @@
+"""What a caller asks for and what it gets back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Task(StrEnum):
+    """The five pooling tasks (names as in vLLM, so adapters need no table)."""
+
+    EMBED = "embed"
+    CLASSIFY = "classify"
+    TOKEN_EMBED = "token_embed"
+    TOKEN_CLASSIFY = "token_classify"
+    EMBED_AND_TOKEN_CLASSIFY = "embed&token_classify"
+
+    @property
+    def is_token_level(self) -> bool:
+        """Whether the output's length grows with the prompt."""
+        return self not in (Task.EMBED, Task.CLASSIFY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolingParams:
+    """Per-request choices; None means the model's own default.
+
+    A field that does not apply to the request's task is refused, never dropped.
+    """
+
+    normalize: bool | None = None
+    """L2-normalise each output row (embed, token_embed)."""
+    activation: bool | None = None
+    """Apply the classifier's activation (classify, token_classify); False returns logits."""
+    dimensions: int | None = None
+    """Matryoshka: keep the first `dimensions` values, then normalise again if normalising."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolingRequest:
+    """One prompt and one task. `type_ids` is for encoders with segments, else empty."""
+
+    request_id: str
+    token_ids: tuple[int, ...]
+    task: Task
+    type_ids: tuple[int, ...] = ()
+    params: PoolingParams = field(default_factory=PoolingParams)
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.token_ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolingOutput:
+    """The answer to one request; `values` is owned by the caller, on the host.
+
+    Shapes: embed [D], classify [C], token_embed [n, D], token_classify [n, C]. dtype: the head's.
+    """
+
+    request_id: str
+    task: Task
+    values: torch.Tensor
+    num_prompt_tokens: int
