@@ -1,0 +1,73 @@
+"""What every scheduler offers to the engine loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.plan import StepPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """What one request holds while a step runs it.
+
+    `slot` is the row of the device-side counter, `blocks` the KV blocks of the whole prompt in
+    position order (empty without paged KV). `is_new`: this is the request's first step, so the
+    slot's counter still holds its previous occupant's value and must be reset.
+    """
+
+    slot: int
+    blocks: tuple[int, ...]
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledStep:
+    """One step to run: the plan, and what each request in it holds (by request id)."""
+
+    plan: StepPlan
+    allocations: Mapping[str, Allocation]
+
+
+class Scheduler(Protocol):
+    """Turns requests into steps.
+
+    What a step holds depends on the requests and on the steps before it, never on which results
+    have been taken: when the next step needs a slot or blocks that a finished request still
+    holds, `schedule` returns None until `complete` has freed them. Sync and async scheduling
+    therefore make the same plan.
+    """
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is a step to schedule or a result to take."""
+        ...
+
+    def add(self, request_id: str, num_tokens: int, *, priority: int = 0) -> None:
+        """Queue a prompt; lower `priority` first. Raises `RequestError` if it can never run."""
+        ...
+
+    def schedule(self) -> ScheduledStep | None:
+        """The next step, or None when nothing can run now. The step is in flight from here on."""
+        ...
+
+    def complete(self, step: StepPlan) -> tuple[str, ...]:
+        """The result of the oldest step in flight was taken.
+
+        Frees what finished requests held and returns their ids in batch order. An aborted
+        request is freed by its last step too, and its id is not among them.
+        """
+        ...
+
+    def abort(self, request_id: str) -> None:
+        """Schedule no more of a request; what it holds is freed once no step in flight uses it.
+
+        An id that is not known (any more) is ignored: an abort may cross the result on its way.
+        """
+        ...
+
+    def check_integrity(self) -> None:
+        """Raise `LedgerError` unless every slot and block is accounted for."""
+        ...
