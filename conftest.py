@@ -1,4 +1,4 @@
-"""Registers the project's pytest plug-in and nothing else: fixtures live in `harness.pytest_plugin`."""
+"""Registers the project's pytest plug-in and nothing else: fixtures live in the plug-in."""
 
 from __future__ import annotations
 

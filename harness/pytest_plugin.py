@@ -44,6 +44,7 @@ pin_arithmetic()
 settings.register_profile(
     "parity",
     deadline=None,
+    derandomize=False,  # said aloud, because Hypothesis' own default differs where CI is set
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -80,7 +81,8 @@ def pytest_configure(config: pytest.Config) -> None:
     profile = _profile(config)
     settings.load_profile(profile)
     if profile == "parity" and config.getoption("--hypothesis-seed") is None:
-        config.option.hypothesis_seed = config.getoption("--parity-seed")
+        # As text: Hypothesis skips its options altogether when all of them are falsy, 0 included.
+        config.option.hypothesis_seed = str(config.getoption("--parity-seed"))
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -1,7 +1,7 @@
 """Who may import whom: the contracts of `pyproject.toml` hold, and each of them can break.
 
-Every contract is broken once in a copy of the tree by an import that it exists to forbid. A copy may
-hold modules that the project does not have yet: a contract binds them from their first day.
+Every contract is broken once in a copy of the tree by an import that it exists to forbid. A copy
+may hold modules that the project does not have yet: a contract binds them from their first day.
 """
 
 from __future__ import annotations

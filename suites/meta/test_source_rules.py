@@ -63,7 +63,9 @@ def test_module_names_tell_what_they_own() -> None:
     assert not empty_names(ROOT)
 
 
-@pytest.mark.parametrize("name", ["engine/utils.py", "harness/misc/x.py", "suites/unit/_helpers.py"])
+@pytest.mark.parametrize(
+    "name", ["engine/utils.py", "harness/misc/x.py", "suites/unit/_helpers.py"]
+)
 def test_empty_module_names_are_seen(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(parents=True)
     (tmp_path / name).touch()
