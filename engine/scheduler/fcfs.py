@@ -33,7 +33,7 @@ class FcfsScheduler:
         can_chunk: bool,  # noqa: FBT001
     ) -> None:
         self._config = config
-        self._chunked = config.chunked_prefill and can_chunk
+        self._chunked = can_chunk and config.chunked_prefill is not False
         self._can_chunk = can_chunk
         self._roster = Roster(pool, max_slots)
         self._waiting: list[Sequence] = []
