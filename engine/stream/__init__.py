@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.config import StreamPolicy
 from engine.errors import ConfigurationError
 from engine.stream.base import Buffer, Device, Event, Operation, OperationLog, Stream
+from engine.stream.cuda import CudaDevice
 from engine.stream.host import HostDevice
 
 __all__ = [
@@ -28,4 +29,6 @@ def create_device(kind: str, policy: StreamPolicy, num_ranks: int) -> Device:
     """
     if kind == "cpu":
         return HostDevice(policy, num_ranks)
+    if kind == "cuda":
+        return CudaDevice(policy, num_ranks)
     raise ConfigurationError(f"device={kind!r}: expected one of {DEVICES}")

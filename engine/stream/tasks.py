@@ -77,12 +77,18 @@ class TaskRunner:
         return self._failure is not None
 
     def run(self, task: Task) -> None:
-        """Run a task to its end, unless the run has failed already.
+        """Run a task to its end and book it, unless the run has failed already.
 
         An `Exception` is kept for whoever waits; anything else (an interrupt) is kept and raised.
         """
+        if self.attempt(task):
+            with self._lock:
+                self._log.complete(task.operation)
+
+    def attempt(self, task: Task) -> bool:
+        """`run` without the booking. Returns whether `fn` ran and returned."""
         if self.failed:
-            return
+            return False
         self._inside.task = task
         try:
             # The mode is thread-local, so it is set here, wherever the task happens to run.
@@ -91,13 +97,14 @@ class TaskRunner:
                 late = () if task.late_reads is None else tuple(task.late_reads())
             with self._lock:
                 self._order.ran(task.point, late)
-                self._log.complete(task.operation)
         except BaseException as error:
             self.fail(task.operation, error)
             if not isinstance(error, Exception):
                 raise
+            return False
         finally:
             self._inside.task = None
+        return True
 
     def fail(self, operation: Operation, error: BaseException) -> None:
         """Keep the run's first failure."""
