@@ -1,0 +1,163 @@
+"""The lattice: every combination of axis values, and every pair of cells one axis apart."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.axes.async_scheduling import ASYNC
+from harness.axes.base import Axis, AxisError, Plan
+from harness.axes.chunk import CHUNK
+from harness.axes.compile import COMPILE
+from harness.axes.evidence import Json
+from harness.axes.pipeline import PIPELINE
+from harness.record import Tier
+
+AXES: Mapping[str, Axis] = {axis.name: axis for axis in (COMPILE, CHUNK, ASYNC, PIPELINE)}
+"""The primary axes, in the order cells are written."""
+
+_STRICTEST_FIRST = (Tier.EXACT, Tier.REORDERED, Tier.KERNEL)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell(Mapping[str, str]):
+    """One point of the lattice: a frozen, hashable mapping of axis name to value.
+
+    Equal to any mapping with the same items, so cells read back from records compare as they are.
+    """
+
+    items_: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Cell:
+        """A cell with these values, axes of the table first and in its order."""
+        order = {name: index for index, name in enumerate(AXES)}
+        names = sorted(values, key=lambda name: (order.get(name, len(order)), name))
+        return cls(tuple((name, values[name]) for name in names))
+
+    @classmethod
+    def parse(cls, text: str, axes: Sequence[Axis] = tuple(AXES.values())) -> Cell:
+        """`compile=eager,chunk=whole,...`; axes left out take their baseline. Raises AxisError."""
+        table = {axis.name: axis for axis in axes}
+        values = {axis.name: axis.baseline for axis in axes}
+        for part in filter(None, (piece.strip() for piece in text.split(","))):
+            name, separator, value = part.partition("=")
+            if not separator or name not in table:
+                raise AxisError(f"{part!r} is not AXIS=VALUE; axes: {', '.join(table)}")
+            values[name] = table[name].check(value)
+        return cls.of(values)
+
+    def __getitem__(self, name: str) -> str:
+        for key, value in self.items_:
+            if key == name:
+                return value
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self.items_)
+
+    def __len__(self) -> int:
+        return len(self.items_)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.items_))
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}={value}" for name, value in self.items_)
+
+    @property
+    def cell_id(self) -> str:
+        """`compile=eager,chunk=whole,async=sync,pp=1`"""
+        return str(self)
+
+    def with_value(self, name: str, value: str) -> Cell:
+        """This cell with one axis changed."""
+        return Cell.of({**self, name: value})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """Two cells that differ in `axis` only; `a` holds the value that comes first in the axis."""
+
+    axis: str
+    a: Cell
+    b: Cell
+
+
+def select(names: Iterable[str] | None = None) -> tuple[Axis, ...]:
+    """Axes by name in the table's order; None: all. Raises AxisError for an unknown one."""
+    wanted = set(AXES if names is None else names)
+    unknown = sorted(wanted - set(AXES))
+    if unknown:
+        raise AxisError(f"unknown axis {', '.join(unknown)}; valid: {', '.join(AXES)}")
+    return tuple(axis for name, axis in AXES.items() if name in wanted)
+
+
+def baseline(axes: Sequence[Axis] = tuple(AXES.values())) -> Cell:
+    """The cell with every axis at its baseline."""
+    return Cell.of({axis.name: axis.baseline for axis in axes})
+
+
+def lattice(
+    axes: Sequence[Axis] = tuple(AXES.values()), fixed: Mapping[str, str] | None = None
+) -> tuple[Cell, ...]:
+    """Every combination of the axes' values, baseline first.
+
+    `fixed` pins axes that are not varied (`--only`), so that cells stay complete.
+    """
+    choices = itertools.product(*(axis.values for axis in axes))
+    names = [axis.name for axis in axes]
+    cells = [Cell.of({**(fixed or {}), **dict(zip(names, c, strict=True))}) for c in choices]
+    start = Cell.of({**(fixed or {}), **baseline(axes)})
+    return (start, *(cell for cell in cells if cell != start))
+
+
+def differing(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the axes in which two cells differ, in the table's order."""
+    names = Cell.of({**a, **b})
+    return tuple(name for name in names if a.get(name) != b.get(name))
+
+
+def edges(cells: Iterable[Cell]) -> tuple[Edge, ...]:
+    """Every pair of the given cells that is exactly one axis apart (32 for the full 2^4)."""
+    found = []
+    for a, b in itertools.combinations(tuple(cells), 2):
+        names = differing(a, b)
+        if len(names) == 1:
+            axis = AXES.get(names[0])
+            swap = axis is not None and axis.values.index(a[names[0]]) > axis.values.index(
+                b[names[0]]
+            )
+            found.append(Edge(axis=names[0], a=b, b=a) if swap else Edge(axis=names[0], a=a, b=b))
+    return tuple(found)
+
+
+def admitted(cells: Iterable[Cell], refused: Iterable[Mapping[str, str]]) -> tuple[Cell, ...]:
+    """The cells that could be started, in order; refused ones are reported apart, never judged."""
+    gone = {Cell.of(cell) for cell in refused}
+    return tuple(cell for cell in cells if cell not in gone)
+
+
+def inapplicable(
+    a: Mapping[str, str],
+    b: Mapping[str, str],
+    lengths: Sequence[int],
+    plan_a: Plan,
+    plan_b: Plan,
+) -> str | None:
+    """Why a pair of cells cannot be told apart by this case, known before either ran; else None."""
+    for name in differing(a, b):
+        for cell, plan in ((a, plan_a), (b, plan_b)):
+            reason = AXES[name].applicable(cell, lengths, plan)
+            if reason is not None:
+                return reason
+    return None
+
+
+def tier_between(
+    names: Iterable[str], witness_a: Mapping[str, Json], witness_b: Mapping[str, Json]
+) -> Tier:
+    """The loosest tier of the axes two runs differ in; no axis at all is exact."""
+    tiers = [AXES[name].tier_between(witness_a, witness_b) for name in names]
+    return max(tiers, key=_STRICTEST_FIRST.index, default=Tier.EXACT)
