@@ -1,0 +1,238 @@
+"""The reference model: Hugging Face, sdpa attention, float64, one prompt at a time.
+
+`Oracle(path)` computes in float64 from the checkpoint's weights as they are after rounding to
+float32; `Oracle(path, dtype="float32")` is the plain Hugging Face model, whose distance from the
+former is "Hugging Face's own error". Every result is float64, owned by the caller, on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import torch
+from safetensors import safe_open
+from torch import nn
+from transformers import AutoModel
+from transformers.utils import logging as transformers_logging
+
+from harness.oracle.errors import IncompleteWeights, InvalidPrompt
+from harness.oracle.precision import replace_norms, require_float64
+from harness.oracle.warmup import settle_vector_math
+
+Dtype = Literal["float64", "float32"]
+Pooling = Literal["LAST", "MEAN", "CLS"]
+POOLINGS: tuple[Pooling, ...] = ("LAST", "MEAN", "CLS")
+_REMEMBERED = 4  # several outputs of one prompt (LAST, tokens, a score) are asked for in a row
+
+
+class Reference(Protocol):
+    """What the judge asks of a reference; `Oracle` computes it, `CachedOracle` remembers it.
+
+    n is the number of tokens, D the hidden size.
+    """
+
+    def embed(
+        self,
+        token_ids: Sequence[int],
+        pooling: Pooling,
+        *,
+        normalize: bool,
+        type_ids: Sequence[int] | None = None,
+    ) -> torch.Tensor:
+        """The pooled vector, [D] float64."""
+        ...
+
+    def token_embed(
+        self,
+        token_ids: Sequence[int],
+        *,
+        normalize: bool,
+        type_ids: Sequence[int] | None = None,
+    ) -> torch.Tensor:
+        """One vector per token, [n, D] float64."""
+        ...
+
+    def yes_no_logit(self, token_ids: Sequence[int], yes_id: int, no_id: int) -> float:
+        """logit(yes) - logit(no) after the last token; the score is its sigmoid."""
+        ...
+
+    def hidden(
+        self, token_ids: Sequence[int], type_ids: Sequence[int] | None = None
+    ) -> torch.Tensor:
+        """Hidden states after the final norm, [n, D] float64."""
+        ...
+
+    def layer_hidden(
+        self, token_ids: Sequence[int], type_ids: Sequence[int] | None = None
+    ) -> list[torch.Tensor]:
+        """The residual stream after each layer, before any final norm; one [n, D] float64 each."""
+        ...
+
+
+class Oracle:
+    """A reference model, loaded.
+
+    Owns: the Hugging Face module and the hidden states of the last few prompts.
+    """
+
+    def __init__(self, path: Path, *, dtype: Dtype = "float64") -> None:
+        settle_vector_math()
+        self._path = path
+        self._dtype = {"float64": torch.float64, "float32": torch.float32}[dtype]
+        # Weights pass through float32 first, so that both dtypes start from the same rounded ones.
+        self._model = _load(path).to(self._dtype)
+        self._remembered: OrderedDict[tuple[object, object], torch.Tensor] = OrderedDict()
+        if dtype == "float64":
+            replace_norms(self._model)
+            require_float64(self._model, lambda: self._forward((0, 1, 2), None))
+
+    def hidden(
+        self, token_ids: Sequence[int], type_ids: Sequence[int] | None = None
+    ) -> torch.Tensor:
+        """Hidden states after the final norm (BERT: last_hidden_state), [n, D] float64."""
+        return self._states(token_ids, type_ids).double().clone()
+
+    def layer_hidden(
+        self, token_ids: Sequence[int], type_ids: Sequence[int] | None = None
+    ) -> list[torch.Tensor]:
+        """The residual stream after each layer, before any final norm; one [n, D] float64 each."""
+        rows: list[torch.Tensor] = []
+
+        def note(_module: nn.Module, _arguments: object, output: Any) -> None:
+            stream = output[0] if isinstance(output, tuple) else output
+            rows.append(stream[0].double().clone())
+
+        handles = [layer.register_forward_hook(note) for layer in self._layers()]
+        try:
+            self._forward(token_ids, type_ids)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return rows
+
+    def embed(
+        self,
+        token_ids: Sequence[int],
+        pooling: Pooling,
+        *,
+        normalize: bool,
+        type_ids: Sequence[int] | None = None,
+    ) -> torch.Tensor:
+        """The pooled vector, [D] float64; L2-normalised if `normalize`."""
+        states = self._states(token_ids, type_ids)
+        if pooling == "LAST":
+            pooled = states[-1]
+        elif pooling == "CLS":
+            pooled = states[0]
+        elif pooling == "MEAN":
+            pooled = states.mean(dim=0)
+        else:
+            raise InvalidPrompt(f"expected pooling one of {POOLINGS}, got pooling={pooling!r}")
+        return _finish(pooled, normalize=normalize)
+
+    def token_embed(
+        self,
+        token_ids: Sequence[int],
+        *,
+        normalize: bool,
+        type_ids: Sequence[int] | None = None,
+    ) -> torch.Tensor:
+        """One vector per token, [n, D] float64; each row L2-normalised if `normalize`."""
+        return _finish(self._states(token_ids, type_ids), normalize=normalize)
+
+    def yes_no_logit(self, token_ids: Sequence[int], yes_id: int, no_id: int) -> float:
+        """logit(yes) - logit(no) after the last token, from two rows of the LM head."""
+        last = self._states(token_ids, None)[-1]
+        yes, no = self._head_rows((yes_id, no_id)) @ last
+        return float(yes - no)
+
+    def _states(self, token_ids: Sequence[int], type_ids: Sequence[int] | None) -> torch.Tensor:
+        """Hidden states in the model's own dtype, remembered for the last few prompts; [n, D]."""
+        key = (tuple(token_ids), None if type_ids is None else tuple(type_ids))
+        if key not in self._remembered:
+            self._remembered[key] = self._forward(token_ids, type_ids)
+            while len(self._remembered) > _REMEMBERED:
+                self._remembered.popitem(last=False)
+        self._remembered.move_to_end(key)
+        return self._remembered[key]
+
+    def _forward(self, token_ids: Sequence[int], type_ids: Sequence[int] | None) -> torch.Tensor:
+        self._validate(token_ids, type_ids)
+        inputs = {"input_ids": torch.tensor([list(token_ids)])}
+        if type_ids is not None:
+            inputs["token_type_ids"] = torch.tensor([list(type_ids)])
+        # Neither cache nor padding: the whole prompt in one pass, which is what "reference" means.
+        # no_grad, not inference mode, so that callers may do arithmetic on the result freely.
+        with torch.no_grad():
+            states: torch.Tensor = self._model(**inputs, use_cache=False).last_hidden_state
+        return states[0]
+
+    def _layers(self) -> nn.ModuleList:
+        count = self._model.config.num_hidden_layers
+        for module in self._model.modules():
+            if isinstance(module, nn.ModuleList) and len(module) == count:
+                return module
+        raise InvalidPrompt(f"expected {type(self._model).__name__} to list its {count} layers")
+
+    def _head_rows(self, ids: tuple[int, ...]) -> torch.Tensor:
+        """Rows of the LM head, [len(ids), D]: the embedding's if tied, else the checkpoint's."""
+        if self._model.config.tie_word_embeddings:
+            embedding: torch.Tensor = self._model.get_input_embeddings().weight
+            return embedding.detach()[list(ids)]
+        with safe_open(self._path / "model.safetensors", framework="pt") as tensors:
+            head = tensors.get_slice("lm_head.weight")
+            rows = torch.cat([head[row : row + 1] for row in ids])
+        return rows.to(torch.float32).to(self._dtype)
+
+    def _validate(self, token_ids: Sequence[int], type_ids: Sequence[int] | None) -> None:
+        config = self._model.config
+        count, longest, vocabulary = (
+            len(token_ids),
+            config.max_position_embeddings,
+            config.vocab_size,
+        )
+        if not 1 <= count <= longest:
+            raise InvalidPrompt(f"expected 1 to {longest} tokens, got {count}")
+        lowest, highest = min(token_ids), max(token_ids)
+        if lowest < 0 or highest >= vocabulary:
+            raise InvalidPrompt(
+                f"expected token ids in [0, {vocabulary}), got {lowest} to {highest}"
+            )
+        if type_ids is None:
+            return
+        types = getattr(config, "type_vocab_size", 0)
+        if not types:
+            raise InvalidPrompt(f"expected no type ids, {config.model_type} has no segments")
+        if len(type_ids) != count or min(type_ids) < 0 or max(type_ids) >= types:
+            raise InvalidPrompt(
+                f"expected {count} type ids in [0, {types}), got {len(type_ids)} from "
+                f"{min(type_ids, default=None)} to {max(type_ids, default=None)}"
+            )
+
+
+def _load(path: Path) -> Any:  # transformers' auto classes are untyped
+    transformers_logging.disable_progress_bar()
+    model, report = AutoModel.from_pretrained(
+        path,
+        dtype=torch.float32,
+        attn_implementation="sdpa",
+        local_files_only=True,
+        output_loading_info=True,
+    )
+    # A pooler does not feed the hidden states; anything else missing would be random numbers.
+    missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
+    if missing or report["mismatched_keys"]:
+        raise IncompleteWeights(
+            f"expected every tensor of {path.name}, missing={missing} "
+            f"mismatched={sorted(map(str, report['mismatched_keys']))}"
+        )
+    return model.eval()
+
+
+def _finish(rows: torch.Tensor, *, normalize: bool) -> torch.Tensor:
+    """Normalise in the model's dtype, then hand out as float64."""
+    finished = nn.functional.normalize(rows, dim=-1) if normalize else rows
+    return finished.double().clone()
