@@ -6,7 +6,7 @@ rule knows nothing of outputs: a step that returns nothing still reads what was 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from engine.config import INPUT_BUFFERS
@@ -18,8 +18,8 @@ class Slot(Protocol):
     """What one step is staged through."""
 
     @property
-    def buffers(self) -> Sequence[Buffer]:
-        """Every reusable buffer of the slot, so that none escapes the happens-before check."""
+    def buffer(self) -> Buffer:
+        """The slot's storage, all of it, so that nothing escapes the happens-before check."""
         ...
 
 
@@ -49,8 +49,7 @@ class Slots(Generic[T]):
         self._fenced = [0] * len(self._slots)
         self._next = 0
         for slot in self._slots:
-            for buffer in slot.buffers:
-                device.register(buffer)
+            device.register(slot.buffer)
 
     @property
     def depth(self) -> int:
