@@ -1,0 +1,232 @@
+"""What holds for any requests, budgets, arrivals and order of taking results."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.config import SchedulerConfig
+from engine.kv.blocks import BlockPool
+from engine.plan import StepPlan, plan_from_json, plan_to_json
+from engine.scheduler.base import Scheduler
+from engine.scheduler.fcfs import FcfsScheduler
+from engine.scheduler.replay import ReplayScheduler
+from suites.unit.scheduler.loop import Loop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrival:
+    """A prompt that is added once `after` steps have been scheduled."""
+
+    request_id: str
+    length: int
+    after: int
+    priority: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """Arrivals and limits under which every one of them can run."""
+
+    arrivals: tuple[Arrival, ...]
+    config: SchedulerConfig
+    can_chunk: bool
+    num_blocks: int | None
+    max_slots: int
+
+    @property
+    def chunked(self) -> bool:
+        return self.can_chunk and self.config.chunked_prefill is not False
+
+    def pool(self) -> BlockPool | None:
+        return None if self.num_blocks is None else BlockPool(self.num_blocks, BLOCK_SIZE)
+
+    def scheduler(self) -> FcfsScheduler:
+        return FcfsScheduler(self.config, self.pool(), self.max_slots, self.can_chunk)
+
+    def arrive_on(self, scheduler: Scheduler) -> Callable[[int], None]:
+        """Adds what arrives before the step of a given index."""
+
+        def before_step(index: int) -> None:
+            for arrival in self.arrivals:
+                if arrival.after == index:
+                    scheduler.add(arrival.request_id, arrival.length, priority=arrival.priority)
+
+        return before_step
+
+
+BLOCK_SIZE = 4
+MAX_LENGTH = 24
+
+
+@st.composite
+def traffics(draw: st.DrawFn) -> Traffic:
+    can_chunk = draw(st.booleans())
+    chunked = draw(st.sampled_from([None, True, False]))
+    whole = not can_chunk or chunked is False
+    budget = draw(st.integers(min_value=1, max_value=MAX_LENGTH))
+    lengths = draw(
+        st.lists(
+            # Around the budget, where splitting and waiting begin, as often as anywhere.
+            st.one_of(
+                st.integers(min_value=1, max_value=MAX_LENGTH),
+                st.sampled_from([budget - 1, budget, budget + 1]),
+            ).map(lambda n: max(1, min(n, budget if whole else MAX_LENGTH))),
+            min_size=1,
+            max_size=8,
+        )
+    )
+    arrivals = tuple(
+        Arrival(
+            request_id=f"r{i}",
+            length=length,
+            after=draw(st.integers(min_value=0, max_value=3)) if i else 0,
+            priority=draw(st.integers(min_value=0, max_value=1)),
+        )
+        for i, length in enumerate(lengths)
+    )
+    enough = -(-max(lengths) // BLOCK_SIZE)
+    return Traffic(
+        arrivals=arrivals,
+        config=SchedulerConfig(
+            max_num_batched_tokens=budget,
+            max_num_seqs=draw(st.integers(min_value=1, max_value=4)),
+            chunked_prefill=chunked,
+        ),
+        can_chunk=can_chunk,
+        num_blocks=draw(st.one_of(st.none(), st.integers(min_value=enough, max_value=3 * enough))),
+        max_slots=draw(st.integers(min_value=1, max_value=5)),
+    )
+
+
+def run(traffic: Traffic, *, depth: int = 1, choices: tuple[bool, ...] = ()) -> Loop:
+    """Runs the traffic; what would arrive after the last step never does."""
+    scheduler = traffic.scheduler()
+    loop = Loop(
+        scheduler=scheduler,
+        depth=depth,
+        choices=iter(choices),
+        before_step=traffic.arrive_on(scheduler),
+    )
+    loop.run()
+    return loop
+
+
+depths = st.integers(min_value=1, max_value=4)
+orders = st.lists(st.booleans(), max_size=40).map(tuple)
+
+
+def pieces(plan: tuple[StepPlan, ...]) -> dict[str, list[tuple[int, int, int]]]:
+    by_request: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for step in plan:
+        for entry in step.entries:
+            by_request[entry.request_id].append((entry.start, entry.end, entry.total))
+    return by_request
+
+
+@given(traffic=traffics(), depth=depths, choices=orders)
+def test_every_token_once_in_order_within_the_limits(
+    traffic: Traffic, depth: int, choices: tuple[bool, ...]
+) -> None:
+    loop = run(traffic, depth=depth, choices=choices)
+    plan = tuple(step.plan for step in loop.steps)
+    assert [step.index for step in plan] == list(range(len(plan)))
+    lengths = {a.request_id: a.length for a in traffic.arrivals}
+    by_request = pieces(plan)
+    assert sorted(loop.finished) == sorted(by_request)
+    assert {a.request_id for a in traffic.arrivals if a.after == 0} <= set(by_request)
+    for request_id, parts in by_request.items():
+        starts, ends, totals = zip(*parts, strict=True)
+        assert starts == (0, *ends[:-1])
+        assert ends[-1] == lengths[request_id]
+        assert set(totals) == {lengths[request_id]}
+        assert traffic.chunked or len(parts) == 1
+    for step in plan:
+        assert 1 <= len(step.entries) <= traffic.config.max_num_seqs
+        assert 1 <= step.num_tokens <= traffic.config.max_num_batched_tokens
+    for step in loop.steps:
+        for entry in step.plan.entries:
+            allocation = step.allocations[entry.request_id]
+            assert 0 <= allocation.slot < traffic.max_slots
+            needed = 0 if traffic.num_blocks is None else -(-entry.total // BLOCK_SIZE)
+            assert len(allocation.blocks) == needed
+
+
+@given(traffic=traffics())
+def test_nothing_starves(traffic: Traffic) -> None:
+    """A request starts no later than every one that was there, no more urgent, when it came."""
+    plan = tuple(step.plan for step in run(traffic).steps)
+    started = [e.request_id for step in plan for e in step.entries if e.start == 0]
+    arrivals = {a.request_id: (a.after, i, a.priority) for i, a in enumerate(traffic.arrivals)}
+    for position, later in enumerate(started):
+        for earlier in started[:position]:
+            after_e, index_e, priority_e = arrivals[earlier]
+            after_l, index_l, priority_l = arrivals[later]
+            overtook = (after_e, index_e) > (after_l, index_l) and priority_e >= priority_l
+            assert not overtook, f"{earlier} overtook {later}"
+
+
+@given(traffic=traffics(), depth=depths, choices=orders)
+def test_the_plan_does_not_depend_on_when_results_are_taken(
+    traffic: Traffic, depth: int, choices: tuple[bool, ...]
+) -> None:
+    in_step = [step.plan for step in run(traffic).steps]
+    assert [step.plan for step in run(traffic, depth=depth, choices=choices).steps] == in_step
+
+
+@given(traffic=traffics(), depth=depths, choices=orders)
+def test_replaying_a_free_plan_gives_the_plan(
+    traffic: Traffic, depth: int, choices: tuple[bool, ...]
+) -> None:
+    plan = tuple(step.plan for step in run(traffic).steps)
+    recorded = plan_from_json(plan_to_json(plan))
+    replay = ReplayScheduler(recorded, traffic.pool(), traffic.max_slots)
+    for request_id, parts in reversed(pieces(plan).items()):
+        replay.add(request_id, parts[-1][1])
+    loop = Loop(scheduler=replay, depth=depth, choices=iter(choices))
+    assert loop.run() == plan
+
+
+@given(traffic=traffics(), depth=depths, choices=orders, data=st.data())
+def test_aborts_leave_nothing_behind(
+    traffic: Traffic, depth: int, choices: tuple[bool, ...], data: st.DataObject
+) -> None:
+    victims: set[str] = data.draw(
+        st.sets(st.sampled_from([a.request_id for a in traffic.arrivals]))
+    )
+    after = data.draw(st.integers(min_value=0, max_value=3))
+    scheduler = traffic.scheduler()
+    arrive = traffic.arrive_on(scheduler)
+    in_flight: list[StepPlan] = []
+    finished: list[str] = []
+    order = iter(choices)
+    aborted: set[str] | None = None
+    steps = 0
+    arrive(0)
+    while scheduler.has_work:
+        step = None
+        if len(in_flight) < depth and not (in_flight and next(order, False)):
+            step = scheduler.schedule()
+        if step is not None:
+            in_flight.append(step.plan)
+            steps += 1
+            arrive(steps)
+        else:
+            assert in_flight, "stuck"
+            finished += scheduler.complete(in_flight.pop(0))
+        if steps == after and aborted is None:
+            aborted = victims - set(finished)
+            for victim in sorted(aborted):
+                scheduler.abort(victim)
+        scheduler.check_integrity()
+    assert not in_flight
+    late = {a.request_id for a in traffic.arrivals if a.after > after}
+    assert not set(finished) & ((aborted or set()) - late)
+    roster = scheduler._roster
+    assert roster._slots.num_free == traffic.max_slots
+    assert roster._pool is None or roster._pool.num_free == traffic.num_blocks
+    assert len(finished) == len(set(finished))
