@@ -1,0 +1,124 @@
+"""Paged attention over a packed batch, as one operator that the compiler does not look into.
+
+Its inputs are device data: offsets, context starts and block tables are read when the operator
+runs, not when it was submitted. A device cannot raise, so neither does this: whatever the offsets
+say, rows are clipped to the batch and keys to the block table, and rows that no sequence covers
+come out zero. Requests are checked on the host, at admission.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+import torch.nn.functional as F
+
+from engine.attention.base import backend as backend_called
+from engine.layers.linear import MIN_ROWS
+
+KEY_TILE: Final = 512
+"""Keys are padded to multiples of this when reduction orders must not depend on their number: the
+CPU kernel behind `scaled_dot_product_attention` splits keys into tiles of 512."""
+
+
+@torch.library.custom_op(
+    "pooling_parity::paged_attention", mutates_args=("cache_keys", "cache_values")
+)
+def paged_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cache_keys: torch.Tensor,
+    cache_values: torch.Tensor,
+    row_offsets: torch.Tensor,
+    context_starts: torch.Tensor,
+    block_tables: torch.Tensor,
+    slot_mapping: torch.Tensor,
+    block_size: int,
+    scale: float,
+    causal: bool,  # noqa: FBT001 - operator schemas are positional
+    backend: str,
+    batch_invariant: bool,  # noqa: FBT001
+) -> torch.Tensor:
+    """Write k and v to the cache if `causal`, then attend within each sequence.
+
+    A causal row sees the keys at its own absolute position (context start + row) and before, read
+    from the cache through the block table. Otherwise a row sees its sequence's rows of this batch,
+    and the cache is not touched.
+
+    Shapes: q [T, H, d], k and v [T, H_kv, d], caches [num_blocks * block_size, H_kv, d],
+    row_offsets [S + 1], context_starts [S], block_tables [S, B], slot_mapping [T], all int64;
+    returns [T, H * d] of q's dtype.
+    """
+    attend_rows = backend_called(backend)
+    total = q.shape[0]
+    if causal:
+        _write(cache_keys, k, slot_mapping)
+        _write(cache_values, v, slot_mapping)
+    out = torch.zeros_like(q, memory_format=torch.contiguous_format)
+    offsets = [min(max(offset, 0), total) for offset in row_offsets.tolist()]
+    starts = [max(start, 0) for start in context_starts.tolist()]
+    for sequence, start in enumerate(starts):
+        first, stop = offsets[sequence], offsets[sequence + 1]
+        if first >= stop:
+            continue
+        if causal:
+            slots = _slots(
+                block_tables[sequence], start + stop - first, block_size, len(cache_keys)
+            )
+            keys, values = cache_keys[slots], cache_values[slots]
+            positions = torch.arange(start, start + stop - first, device=q.device)
+        else:
+            keys, values, positions = k[first:stop], v[first:stop], None
+        if len(keys) == 0:
+            continue
+        rows, keys, values, mask = _pad(q[first:stop], keys, values, positions, batch_invariant)
+        out[first:stop] = attend_rows(rows, keys, values, mask=mask, scale=scale)[: stop - first]
+    return out.flatten(1)
+
+
+@paged_attention.register_fake
+def _(q: torch.Tensor, *_others: object) -> torch.Tensor:
+    return q.new_empty(q.shape[0], q.shape[1] * q.shape[2])
+
+
+def _write(cache: torch.Tensor, rows: torch.Tensor, slot_mapping: torch.Tensor) -> None:
+    kept = (slot_mapping >= 0) & (slot_mapping < len(cache))
+    cache[slot_mapping[kept]] = rows[kept]
+
+
+def _slots(table: torch.Tensor, count: int, block_size: int, capacity: int) -> torch.Tensor:
+    """Cache rows of the first `count` positions, as far as table and cache reach. int64 [<= count]."""
+    if capacity < block_size:
+        return table.new_empty(0)
+    positions = torch.arange(min(count, len(table) * block_size), device=table.device)
+    blocks = table[positions // block_size].clamp(0, capacity // block_size - 1)
+    return blocks * block_size + positions % block_size
+
+
+def _pad(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    positions: torch.Tensor | None,
+    batch_invariant: bool,  # noqa: FBT001
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Add zero rows and keys, and say who sees whom. `positions` None: every row sees every key.
+
+    Batch-invariant: a multiple of `MIN_ROWS` rows, so that no tile of rows is left with fewer, and
+    of `KEY_TILE` keys. Otherwise only a single row is padded, to two.
+    """
+    rows, keys = len(q), len(k)
+    more_rows = -rows % MIN_ROWS if batch_invariant else max(2 - rows, 0)
+    more_keys = -keys % KEY_TILE if batch_invariant else 0
+    mask = None
+    if positions is not None or more_keys:
+        key_positions = torch.arange(keys + more_keys, device=q.device)
+        mask = (key_positions < keys).expand(rows, -1)
+        if positions is not None:
+            mask = mask & (key_positions <= positions[:, None])
+        if more_rows:  # an added row sees one key: a row that sees none would be 0/0
+            mask = torch.cat((mask, (key_positions == 0).expand(more_rows, -1)))
+    q = F.pad(q, (0, 0, 0, 0, 0, more_rows))
+    k, v = (F.pad(heads, (0, 0, 0, 0, 0, more_keys)) for heads in (k, v))
+    return q, k, v, mask

@@ -1,0 +1,3 @@
+"""Building blocks that every model family shares: products, norms, activations, rotary angles."""
+
+from __future__ import annotations

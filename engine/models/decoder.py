@@ -1,0 +1,165 @@
+"""Pre-norm decoder: RMS norms, rotary positions, grouped queries, gated feed-forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from engine.layers.norm import rms_norm
+from engine.layers.rotary import inverse_frequencies, rotary_table, rotate
+from engine.models.base import AttentionOptions, Block, Model
+from engine.models.config import ModelConfig
+from engine.weights import Checkpoint, Shape, frozen
+
+PREFIXES = ("model.", "")
+"""Before each name: a language model's checkpoint, and one saved from its backbone alone."""
+
+
+class DecoderBlock(Block):
+    """q, k and v are one product, gate and up another."""
+
+    def __init__(
+        self, config: ModelConfig, options: AttentionOptions, read: Callable[[str], torch.Tensor]
+    ) -> None:
+        super().__init__(config, options)
+
+        def joined(*names: str) -> nn.Parameter:
+            return frozen(torch.cat([read(name) for name in names]))
+
+        projections = [f"self_attn.{letter}_proj" for letter in "qkv"]
+        self.input_norm = joined("input_layernorm.weight")
+        self.qkv = joined(*(f"{name}.weight" for name in projections))
+        self.output = joined("self_attn.o_proj.weight")
+        self.qkv_bias: nn.Parameter | None = None
+        self.output_bias: nn.Parameter | None = None
+        if config.attention_bias:
+            self.qkv_bias = joined(*(f"{name}.bias" for name in projections))
+            self.output_bias = joined("self_attn.o_proj.bias")
+        self.feed_forward_norm = joined("post_attention_layernorm.weight")
+        self.gate_up = joined("mlp.gate_proj.weight", "mlp.up_proj.weight")
+        self.down = joined("mlp.down_proj.weight")
+
+    @classmethod
+    def tensor_shapes(cls, config: ModelConfig) -> dict[str, Shape]:
+        """Every tensor of one layer, by its name within the layer."""
+        hidden, inner = config.hidden_size, config.intermediate_size
+        queries, keys = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+        shapes: dict[str, Shape] = {
+            "input_layernorm.weight": (hidden,),
+            "self_attn.q_proj.weight": (queries, hidden),
+            "self_attn.k_proj.weight": (keys, hidden),
+            "self_attn.v_proj.weight": (keys, hidden),
+            "self_attn.o_proj.weight": (hidden, queries),
+            "post_attention_layernorm.weight": (hidden,),
+            "mlp.gate_proj.weight": (inner, hidden),
+            "mlp.up_proj.weight": (inner, hidden),
+            "mlp.down_proj.weight": (hidden, inner),
+        }
+        if config.attention_bias:
+            shapes |= {
+                name.removesuffix("weight") + "bias": (shape[0],)
+                for name, shape in shapes.items()
+                if "_proj" in name and name.startswith("self_attn")
+            }
+        return shapes
+
+    def attention_inputs(
+        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        normed = rms_norm(x, self.input_norm, self.norm_eps)
+        heads = F.linear(normed, self.qkv, self.qkv_bias).unflatten(-1, (-1, self.head_dim))
+        q, k, v = heads.split((self.num_heads, self.num_kv_heads, self.num_kv_heads), dim=1)
+        q, k = self.normalise_heads(q, k)
+        return rotate(q, cos, sin), rotate(k, cos, sin), v
+
+    def normalise_heads(
+        self, q: torch.Tensor, k: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """What a family does to q [T, H, d] and k [T, H_kv, d] before turning them: nothing."""
+        return q, k
+
+    def attention_output(self, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
+        return x + F.linear(attended, self.output, self.output_bias)
+
+    def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
+        normed = rms_norm(x, self.feed_forward_norm, self.norm_eps)
+        gate, up = F.linear(normed, self.gate_up).chunk(2, dim=-1)
+        return x + F.linear(F.silu(gate) * up, self.down)
+
+
+class DecoderModel(Model):
+    """A family names its block; embedding, rotary angles and final norm are common to all."""
+
+    block_class: ClassVar[type[DecoderBlock]] = DecoderBlock
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        checkpoint: Checkpoint,
+        *,
+        layers: range,
+        dtype: torch.dtype,
+        options: AttentionOptions,
+    ) -> None:
+        super().__init__(config, checkpoint, layers=layers, dtype=dtype)
+        prefix = checkpoint.prefix("embed_tokens.weight", PREFIXES)
+        self._names = prefix
+        checkpoint.check(
+            self._tensor_shapes(prefix),
+            optional={"lm_head.weight": (config.vocab_size, config.hidden_size)},
+            ignorable=(r".*\.rotary_emb\.inv_freq",),  # computed, but saved by old versions
+        )
+        self.embedding: nn.Parameter | None = None
+        self.norm: nn.Parameter | None = None
+        if self.is_first_stage:
+            self.embedding = frozen(checkpoint.read(f"{prefix}embed_tokens.weight", dtype))
+        if self.is_last_stage:
+            self.norm = frozen(checkpoint.read(f"{prefix}norm.weight", dtype))
+        assert config.rope_theta is not None  # a decoder's, by `read_model_config`
+        self.register_buffer(
+            "frequencies", inverse_frequencies(config.head_dim, config.rope_theta), persistent=False
+        )
+        for layer in layers:
+
+            def read(name: str, layer: int = layer) -> torch.Tensor:
+                return checkpoint.read(f"{prefix}layers.{layer}.{name}", dtype)
+
+            self.blocks.append(self.block_class(config, options, read))
+
+    def _tensor_shapes(self, prefix: str) -> dict[str, Shape]:
+        config = self.config
+        per_layer = self.block_class.tensor_shapes(config)
+        return {
+            f"{prefix}embed_tokens.weight": (config.vocab_size, config.hidden_size),
+            f"{prefix}norm.weight": (config.hidden_size,),
+        } | {
+            f"{prefix}layers.{layer}.{name}": shape
+            for layer in range(config.num_layers)
+            for name, shape in per_layer.items()
+        }
+
+    def embed(
+        self, token_ids: torch.Tensor, type_ids: torch.Tensor, positions: torch.Tensor
+    ) -> torch.Tensor:
+        del type_ids, positions
+        self._require_stage("the embedding", has=self.embedding is not None)
+        assert self.embedding is not None
+        return F.embedding(token_ids, self.embedding)
+
+    def rotary(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return rotary_table(positions, self.get_buffer("frequencies"), self.dtype)
+
+    def final_norm(self, x: torch.Tensor) -> torch.Tensor:
+        self._require_stage("the final norm", has=self.norm is not None)
+        assert self.norm is not None
+        return rms_norm(x, self.norm, self.config.norm_eps)
+
+    @property
+    def lm_head_name(self) -> str | None:
+        if self.config.tie_word_embeddings:
+            return f"{self._names}embed_tokens.weight"
+        return "lm_head.weight" if "lm_head.weight" in self._checkpoint else None
