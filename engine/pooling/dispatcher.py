@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 
-from engine.errors import ConfigurationError, LedgerError, RequestError, UnsupportedTaskError
+from engine.errors import ConfigurationError, LedgerError
 from engine.pooling.all import AllPooling
 from engine.pooling.base import PoolingBatch, PoolingMethod
 from engine.pooling.cls import ClsPooling
@@ -15,7 +15,8 @@ from engine.pooling.heads import ClassifierHead, EmbeddingHead, Head
 from engine.pooling.last import LastPooling
 from engine.pooling.mean import MeanPooling
 from engine.pooling.retention import ChunkStore
-from engine.request import PoolingParams, PoolingRequest, Task
+from engine.pooling.tasks import CLASSIFIER_TASKS, EMBEDDING_TASKS, TaskRules
+from engine.request import PoolingRequest, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +31,9 @@ class PoolingHeads:
         """The tasks the runner knows, with the head that answers each."""
         heads: dict[Task, Head] = {}
         if self.embedding is not None:
-            heads |= {Task.EMBED: self.embedding, Task.TOKEN_EMBED: self.embedding}
+            heads |= dict.fromkeys(EMBEDDING_TASKS, self.embedding)
         if self.classifier is not None:
-            heads |= {Task.CLASSIFY: self.classifier, Task.TOKEN_CLASSIFY: self.classifier}
+            heads |= dict.fromkeys(CLASSIFIER_TASKS, self.classifier)
         return heads
 
 
@@ -69,45 +70,24 @@ class Pooler:
         self.sequence = _sequence_method(method, self.store)
         self.all = AllPooling(self.store, overlaps_steps=overlaps_steps)
         self.heads = dict(heads.by_task)
-        self._model_tasks = frozenset(model_tasks)
+        self.rules = TaskRules(
+            model_tasks=frozenset(model_tasks),
+            runner_tasks=frozenset(self.heads),
+            hidden_size=heads.embedding.hidden_size if heads.embedding is not None else 0,
+        )
 
     @property
     def supported_tasks(self) -> tuple[Task, ...]:
-        """Declared by the model and known by the runner, in the order `Task` lists them."""
-        return tuple(task for task in Task if task in self._model_tasks and task in self.heads)
+        """See `TaskRules`."""
+        return self.rules.supported_tasks
 
     def check_task(self, task: Task) -> None:
-        """Raise `UnsupportedTaskError` for a task outside `supported_tasks`."""
-        if task in self.supported_tasks:
-            return
-        remedy = (
-            f"select one of {_names(self.supported_tasks)}"
-            if self.supported_tasks
-            else "use a checkpoint that offers a task the runner supports"
-        )
-        if task in self._model_tasks and task in (Task.CLASSIFY, Task.TOKEN_CLASSIFY):
-            remedy += ", or configure a classifier head"
-        raise UnsupportedTaskError(
-            f"task={task.value!r} is not supported: the model offers {_names(self._model_tasks)}, "
-            f"the runner supports {_names(self.heads)}; {remedy}"
-        )
+        """See `TaskRules.check_task`."""
+        self.rules.check_task(task)
 
     def check_params(self, request: PoolingRequest) -> None:
-        """Raise `RequestError` for a parameter that does not apply to the request's task."""
-        self.check_task(request.task)
-        head = self.heads[request.task]
-        given = {
-            f.name for f in fields(PoolingParams) if getattr(request.params, f.name) is not None
-        }
-        foreign = sorted(given - head.parameters)
-        if foreign:
-            raise RequestError(
-                f"request {request.request_id!r}: "
-                + ", ".join(f"{name}={getattr(request.params, name)!r}" for name in foreign)
-                + f" does not apply to task={request.task.value!r}: "
-                f"expected only {sorted(head.parameters)}; leave it out"
-            )
-        head.check(request.params)
+        """See `TaskRules.check_params`."""
+        self.rules.check_params(request)
 
     def pool(self, hidden: torch.Tensor, batch: PoolingBatch) -> list[Pooled]:
         """Answers of the requests that finish in this step, in batch order.
@@ -144,6 +124,10 @@ class Pooler:
         """Drop what is retained for a request; after its last submitted step has pooled."""
         self.store.clear(request_id)
 
+    def reset(self) -> None:
+        """Drop everything that is retained: the run it belongs to was given up."""
+        self.store.reset()
+
     def check_integrity(self, active_ids: Collection[str]) -> None:
         """Raise `LedgerError` if rows are retained for a request that is not active."""
         self.store.check_integrity(active_ids)
@@ -160,7 +144,3 @@ def _sequence_method(method: str, store: ChunkStore) -> PoolingMethod:
         f"pooling={method!r} is not valid: expected CLS, LAST or MEAN; "
         "ALL is what token-level tasks use"
     )
-
-
-def _names(tasks: Collection[Task]) -> list[str]:
-    return [task.value for task in Task if task in tasks]

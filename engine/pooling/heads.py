@@ -11,22 +11,15 @@ from typing import Protocol
 import torch
 import torch.nn.functional as F
 
-from engine.errors import RequestError
 from engine.layers.linear import linear
 from engine.request import PoolingParams
 
 
 class Head(Protocol):
-    """Arithmetic on pooled rows. `parameters` are the fields of `PoolingParams` it understands."""
-
-    parameters: frozenset[str]
+    """Arithmetic on pooled rows; the request's parameters have been checked for its task."""
 
     def __call__(self, rows: torch.Tensor, params: PoolingParams) -> torch.Tensor:
         """[n, D] -> [n, outputs]."""
-        ...
-
-    def check(self, params: PoolingParams) -> None:
-        """Raise `RequestError` if a value is out of range."""
         ...
 
 
@@ -37,13 +30,11 @@ class EmbeddingHead:
     who owns the rows is decided by the pooling method.
     """
 
-    parameters = frozenset({"normalize", "dimensions"})
-
     def __init__(
         self, hidden_size: int, *, normalize: bool, dtype: torch.dtype | None = None
     ) -> None:
         """`normalize`: the model's default. `dtype` of the output; None keeps the rows' own."""
-        self._hidden_size = hidden_size
+        self.hidden_size = hidden_size
         self._normalize = normalize
         self._dtype = dtype
 
@@ -55,13 +46,6 @@ class EmbeddingHead:
         normalize = self._normalize if params.normalize is None else params.normalize
         return F.normalize(rows, p=2.0, dim=-1) if normalize else rows
 
-    def check(self, params: PoolingParams) -> None:
-        if params.dimensions is not None and not 1 <= params.dimensions <= self._hidden_size:
-            raise RequestError(
-                f"dimensions={params.dimensions} is not valid: expected 1 to the model's "
-                f"hidden size {self._hidden_size}, or None for all of them"
-            )
-
 
 class ClassifierHead:
     """logits = rows W^T + b, then sigmoid for one class and softmax for several.
@@ -69,8 +53,6 @@ class ClassifierHead:
     Computed in the weight's dtype. The product is padded to at least `min_rows` rows, so that a
     row's bits do not depend on how many there are.
     """
-
-    parameters = frozenset({"activation"})
 
     def __init__(
         self, weight: torch.Tensor, bias: torch.Tensor | None = None, *, min_rows: int
@@ -100,6 +82,3 @@ class ClassifierHead:
         if params.activation is False:
             return logits
         return torch.sigmoid(logits) if self.num_classes == 1 else torch.softmax(logits, dim=-1)
-
-    def check(self, params: PoolingParams) -> None:
-        """Nothing to check: `activation` has no range."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from engine.config import EngineConfig
 from engine.errors import CheckpointError
@@ -76,14 +78,21 @@ def read_pooling_options(config: EngineConfig, model: ModelConfig) -> PoolingOpt
 
 def build_heads(options: PoolingOptions, model: Model) -> PoolingHeads:
     """Heads of the last stage; reads the LM-head rows of a reranker."""
-    classifier = None
-    if options.yes_no is not None:
-        yes, no = model.lm_head_rows([options.yes_no.yes, options.yes_no.no])
-        device = next(model.parameters()).device
-        classifier = ClassifierHead.yes_no(yes.to(device), no.to(device), min_rows=MIN_ROWS)
+    heads = declared_heads(options, model.config.hidden_size)
+    if options.yes_no is None:
+        return heads
+    yes, no = model.lm_head_rows([options.yes_no.yes, options.yes_no.no])
+    device = next(model.parameters()).device
+    classifier = ClassifierHead.yes_no(yes.to(device), no.to(device), min_rows=MIN_ROWS)
+    return replace(heads, classifier=classifier)
+
+
+def declared_heads(options: PoolingOptions, hidden_size: int) -> PoolingHeads:
+    """The heads as far as they are known without weights: enough to check a request."""
+    declared = torch.zeros(1, hidden_size)
     return PoolingHeads(
-        embedding=EmbeddingHead(model.config.hidden_size, normalize=options.normalize),
-        classifier=classifier,
+        embedding=EmbeddingHead(hidden_size, normalize=options.normalize),
+        classifier=None if options.yes_no is None else ClassifierHead(declared, min_rows=MIN_ROWS),
     )
 
 

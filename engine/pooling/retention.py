@@ -42,6 +42,9 @@ class ChunkStore:
     def clear(self, request_id: str) -> None:
         self._rows.pop(request_id, None)
 
+    def reset(self) -> None:
+        self._rows.clear()
+
     def expect(self, request_id: str, *, retained: bool) -> None:
         """Raise `LedgerError` unless a request has (or has not) something retained."""
         if (self.count(request_id) > 0) is not retained:
