@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
 from engine.errors import LedgerError
+from engine.plan import StepPlan
 from engine.request import PoolingRequest
 
 
@@ -67,6 +68,26 @@ class PoolingBatch:
                     f"count >= 1, got row={entry.row}, count={entry.count}"
                 )
             row += entry.count
+
+    @classmethod
+    def of_step(
+        cls, plan: StepPlan, requests: Mapping[str, PoolingRequest], row_offsets: torch.Tensor
+    ) -> PoolingBatch:
+        """The batch of a step whose entries are packed in plan order."""
+        entries = []
+        row = 0
+        for entry in plan.entries:
+            entries.append(
+                PoolingEntry(
+                    request=requests[entry.request_id],
+                    row=row,
+                    count=entry.count,
+                    start=entry.start,
+                    finishes=entry.finishes,
+                )
+            )
+            row += entry.count
+        return cls(entries=tuple(entries), row_offsets=row_offsets)
 
     @property
     def num_rows(self) -> int:
