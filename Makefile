@@ -5,10 +5,16 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# The first interpreter that is in range and can make environments. Override: make PYTHON=/path/to/python
+# The first interpreter that fits. Override: make setup PYTHON=/path/to/python
+FITS := import ensurepip, sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))
 PYTHON ?= $(shell for python in python3.11 python3.12 python3; do \
-	"$$python" -c 'import ensurepip, sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' \
-		>/dev/null 2>&1 && { echo "$$python"; break; }; done; true)
+	"$$python" -c '$(FITS)' >/dev/null 2>&1 && { echo "$$python"; break; }; done; true)
+
+define CHECK_PYTHON
+"$(PYTHON)" -c '$(FITS)' >/dev/null 2>&1 || { \
+	echo "make: expected Python 3.11 or 3.12 with its venv module, got PYTHON='$(PYTHON)'." \
+		"Install one, or name it: make setup PYTHON=/path/to/python" >&2; exit 1; }
+endef
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -26,9 +32,7 @@ setup: $(READY) ## Make or update .venv from requirements.lock
 # torch goes in first and alone: a range with no torch installed takes a CUDA build of several GB.
 # An environment that no longer runs, half-made ones among them, is made again.
 $(READY): requirements.lock pyproject.toml
-	@if [ -z "$(PYTHON)" ]; then \
-		echo "make: expected python3.11 or python3.12 with the venv module on PATH, got none of them." \
-			"Install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; fi
+	@$(CHECK_PYTHON)
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 		echo "making .venv with $(PYTHON)"; rm -rf .venv; $(PYTHON) -m venv .venv; fi
 	@rm -f $@
@@ -74,7 +78,7 @@ faults: $(READY) ## Plant every fault and see each one found
 	$(BIN)/parity faults --profile smoke
 
 lock: ## Make requirements.lock anew from a clean environment
-	@test -n "$(PYTHON)" || { echo "make: no python3.11 or python3.12 found" >&2; exit 1; }
+	@$(CHECK_PYTHON)
 	rm -rf $(LOCK_VENV)
 	$(PYTHON) -m venv $(LOCK_VENV)
 	$(LOCK_VENV)/bin/python -m pip install -q $$(grep -E '^(torch|triton)==' requirements.lock)
