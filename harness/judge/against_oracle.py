@@ -1,0 +1,124 @@
+"""The baseline against float64: the pair that keeps a wrong baseline from becoming the measure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.judge import checks
+from harness.judge.bounds import Bounds
+from harness.judge.metrics import error, max_abs, norm_ratio, one_minus_cosine
+from harness.judge.output import Output, Outputs
+from harness.judge.subject import Execution, Subject
+from harness.judge.tolerance import ORACLE_CAP, TABLE
+from harness.judge.verdict import Verdict, oracle_mismatch, pair_id, powerless
+from harness.record import Comparison, Measurement, Outcome, PairRecord, PowerRecord, Tier
+
+ORACLE = "oracle"
+"""Execution id of the oracle's side."""
+
+
+def oracle_pair(
+    subject: Subject,
+    baseline: Execution,
+    oracle: Outputs,
+    *,
+    power: PowerRecord | None,
+    bounds: Bounds,
+    twin: Outputs | None = None,
+) -> PairRecord:
+    """Judge the baseline cell (side B) against float64 (side A).
+
+    `twin` are the outputs of a trusted implementation at the baseline's dtype: the baseline may be
+    at most twice as far from float64, and with or without one it may not exceed the cap of
+    `tolerance.ORACLE_CAP`.
+    """
+    verdict = _judge(subject, baseline, oracle, power, bounds, twin)
+    return PairRecord(
+        pair_id=pair_id(Comparison.ORACLE, ORACLE, baseline.execution_id),
+        case_id=subject.case_id,
+        checkpoint=subject.checkpoint,
+        task=subject.task,
+        comparison=Comparison.ORACLE,
+        axes=(),
+        a=ORACLE,
+        b=baseline.execution_id,
+        cell_a={},
+        cell_b=dict(baseline.cell),
+        settings=dict(baseline.settings),
+        tier=Tier.KERNEL,
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        num_compared=verdict.num_compared,
+        measurements=verdict.measurements,
+        warnings=verdict.warnings,
+        worst_prompt=verdict.worst_prompt,
+    )
+
+
+def _judge(
+    subject: Subject,
+    baseline: Execution,
+    oracle: Outputs,
+    power: PowerRecord | None,
+    bounds: Bounds,
+    twin: Outputs | None,
+) -> Verdict:
+    mine = baseline.outputs
+    if baseline.error:
+        return Verdict(outcome=Outcome.ERROR, reason=f"the baseline: {baseline.error}")
+    if not any(output.size for output in mine):
+        return Verdict(outcome=Outcome.VACUOUS, reason="nothing was compared: no output element")
+    broken = checks.structure(subject, mine, mine) or checks.finite("B", mine)
+    if broken is not None:
+        return Verdict(outcome=Outcome.FAIL, reason=broken)
+    mismatch = oracle_mismatch(mine, oracle)
+    if mismatch is not None:
+        return Verdict(outcome=Outcome.ERROR, reason=mismatch)
+    kind = subject.kind
+    errors = [error(kind, x, o) for x, o in zip(mine, oracle, strict=True)]
+    limits = [_limit(subject, index, oracle, twin) for index in range(len(mine))]
+    worst = max(range(len(errors)), key=lambda i: errors[i] / limits[i][0])
+    limit, why = limits[worst]
+    measurements = [Measurement(metric="oracle_error", value=errors[worst], bound=limit, why=why)]
+    measurements += _details(mine[worst], oracle[worst], vector=kind.vector)
+    failures = [
+        f"prompt {worst}: {kind.metric} {errors[worst]:.3g} against float64, bound {limit:.3g}"
+        if not errors[worst] <= limit
+        else "",
+        checks.norm(subject, "B", mine, oracle) or "",
+        checks.distinct(subject, "B", mine, oracle, bounds) or "",
+    ]
+    reason = "; ".join(filter(None, failures))
+    outcome = Outcome.FAIL if reason else Outcome.PASS
+    if outcome is Outcome.PASS:
+        reason = powerless(power)
+        outcome = Outcome.VACUOUS if reason else Outcome.PASS
+    return Verdict(
+        outcome=outcome,
+        reason=reason,
+        num_compared=sum(output.size for output in mine),
+        measurements=tuple(measurements),
+        worst_prompt=worst,
+    )
+
+
+def _limit(
+    subject: Subject, index: int, oracle: Outputs, twin: Outputs | None
+) -> tuple[float, str]:
+    cap = ORACLE_CAP[subject.dtype, subject.kind.vector]
+    if twin is None:
+        return cap.floor, cap.why
+    key = subject.key(index)
+    floor = TABLE[Tier.KERNEL, key.dtype, key.kind, key.bucket].floor
+    trusted = error(subject.kind, twin[index], oracle[index])
+    return min(cap.floor, max(floor, cap.k * trusted)), f"{cap.why} (twin {trusted:.3g})"
+
+
+def _details(mine: Output, oracle: Output, *, vector: bool) -> Sequence[Measurement]:
+    found = [Measurement(metric="max_abs", value=float(max_abs(mine.rows, oracle.rows).max()))]
+    if vector:
+        cosine = one_minus_cosine(mine.rows, oracle.rows)
+        found.append(Measurement(metric="one_minus_cosine", value=float(cosine.max())))
+        ratio = norm_ratio(mine.rows, oracle.rows)
+        found.append(Measurement(metric="norm_ratio", value=float(ratio.max())))
+    return found

@@ -1,0 +1,130 @@
+"""Whether two runs are a fair pair: each did what its cell says, and nothing else differs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from harness.axes import AXES, Evidence, EvidenceError, differing, setting_witnessed
+from harness.judge.subject import Execution, Subject
+from harness.record import Comparison, Json, Tier
+
+SHARED = ("instruction_set", "flags")
+"""Top-level entries of a witness that no axis may change."""
+SAME_BITS = ("plan_digest", "padded_tokens")
+"""What two runs must also share before they can be held to the same bits (law 6)."""
+
+
+def misuse(
+    a: Execution,
+    b: Execution,
+    comparison: Comparison,
+    axes: Sequence[str],
+    settings: Collection[str],
+) -> str | None:
+    """Why the pair, as declared, is not one: it differs in what it does not declare, or not at all.
+
+    `axes` and `settings` are the names of the axes and settings declared to differ.
+    """
+    actual = differing(a.cell, b.cell)
+    if set(actual) != set(axes):
+        return (
+            f"the cells differ in {', '.join(actual) or 'nothing'}, the pair declares "
+            f"{', '.join(axes) or 'nothing'}"
+        )
+    names = sorted({*a.settings, *b.settings})
+    other = [n for n in names if a.settings.get(n) != b.settings.get(n)]
+    undeclared = [n for n in other if n not in settings]
+    if undeclared:
+        return "the sides also differ in the settings " + ", ".join(
+            f"{n} ({a.settings.get(n)} against {b.settings.get(n)})" for n in undeclared
+        )
+    if comparison is Comparison.EDGE and len(actual) != 1:
+        return f"an edge differs in one axis, got {', '.join(actual) or 'none'}"
+    if not actual and not other:
+        return "the sides differ in no axis and no setting"
+    return None
+
+
+def unwitnessed(a: Execution, b: Execution, axes: Sequence[str]) -> str | None:
+    """Why a differing axis, or a setting of either side, did not take effect."""
+    for side, run in (("A", a), ("B", b)):
+        for name in axes:
+            reason = AXES[name].witnessed(run.cell, run.witness)
+            if reason is not None:
+                return f"side {side} ({run.execution_id}): {reason}"
+        for name, value in run.settings.items():
+            reason = setting_witnessed(name, value, run.witness)
+            if reason is not None:
+                return f"side {side} ({run.execution_id}): {reason}"
+    return None
+
+
+def _threads(run: Execution) -> Json:
+    try:
+        return sorted(set(Evidence(witness=run.witness).counts("num_threads")))
+    except EvidenceError:
+        return None
+
+
+def _undeclared_action(
+    subject: Subject, a: Execution, b: Execution, axes: Sequence[str]
+) -> str | None:
+    """An axis both cells set alike, but which acted on one side only."""
+    for name in a.cell:
+        if name in axes or name not in AXES:
+            continue
+        axis = AXES[name]
+        # What cannot act on this case under either plan is no difference between the sides.
+        if any(axis.applicable(run.cell, subject.lengths, run.plan) for run in (a, b)):
+            continue
+        reasons = [axis.witnessed(run.cell, run.witness) for run in (a, b)]
+        if (reasons[0] is None) != (reasons[1] is None):
+            side = "A" if reasons[0] is not None else "B"
+            return f"the sides also differ in {name}: on side {side}, {reasons[side == 'B']}"
+    return None
+
+
+def unattested(
+    subject: Subject, a: Execution, b: Execution, axes: Sequence[str], tier: Tier
+) -> str | None:
+    """Why the pair cannot be held to its tier: an attestation that differs or is missing."""
+    needed: list[tuple[str, Json, Json]] = [
+        ("num_threads", _threads(a), _threads(b)),
+        *((key, a.witness.get(key), b.witness.get(key)) for key in SHARED),
+    ]
+    # Chunk size changes the plan by definition; batch_invariant is the attestation that it may.
+    if tier is Tier.EXACT and "chunk" not in axes:
+        needed += [(key, a.witness.get(key), b.witness.get(key)) for key in SAME_BITS]
+    for key, mine, other in needed:
+        if tier is Tier.EXACT and (mine is None or other is None):
+            side = "A" if mine is None else "B"
+            return f"held to the same bits, but side {side} does not attest its {key}"
+        if _plain(mine) != _plain(other):
+            return f"the sides also differ in {key}: {_difference(mine, other)}"
+    return _undeclared_action(subject, a, b, axes)
+
+
+def _plain(value: Json) -> Json:
+    """Tuples and lists alike: a witness may come from memory or from a record."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _difference(mine: Json, other: Json) -> str:
+    if isinstance(mine, Mapping) and isinstance(other, Mapping):
+        keys = [k for k in sorted({*mine, *other}) if mine.get(k) != other.get(k)]
+        return ", ".join(f"{k}={mine.get(k)!r} against {other.get(k)!r}" for k in keys)
+    return f"{mine!r} against {other!r}"
+
+
+def hazards(a: Execution, b: Execution) -> str | None:
+    """What the happens-before check of either side reports."""
+    for side, run in (("A", a), ("B", b)):
+        for rank in run.witness.get("ranks") or ():
+            for hazard in rank.get("hazards") or ():
+                return (
+                    f"side {side} ({run.execution_id}): happens-before: rank {rank.get('rank')}: "
+                    f"{hazard}"
+                )
+    return None

@@ -1,0 +1,101 @@
+"""The bounds of a run: the tolerance table applied to what this run and past ones measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from harness.judge.metrics import error
+from harness.judge.output import Outputs
+from harness.judge.subject import Subject
+from harness.judge.tolerance import (
+    BUCKET_NAMES,
+    POWER_FACTOR,
+    QUANTILE,
+    TABLE,
+    BucketKey,
+    Calibration,
+    Tolerance,
+)
+from harness.record import Tier
+
+
+class OracleErrors:
+    """Owns: the baseline's errors against float64 in this run, by bucket. Grows, never forgets.
+
+    Add every baseline of a checkpoint before judging its pairs: a bound taken early rests on
+    fewer samples and is tighter.
+    """
+
+    def __init__(self) -> None:
+        self._errors: dict[BucketKey, list[float]] = {}
+
+    def add(self, key: BucketKey, error: float) -> None:
+        """One prompt's error; an infinite or NaN one is the oracle pair's business, not a scale."""
+        if np.isfinite(error):
+            self._errors.setdefault(key, []).append(float(error))
+
+    def observe(self, subject: Subject, baseline: Outputs, oracle: Outputs) -> None:
+        """Add the error of every prompt of a case whose two outputs have the same shape."""
+        for index, (mine, truth) in enumerate(zip(baseline, oracle, strict=True)):
+            if mine.shape == truth.shape and mine.size:
+                self.add(subject.key(index), error(subject.kind, mine, truth))
+
+    def samples(self, key: BucketKey) -> Sequence[float]:
+        """Errors of the bucket and of the shorter ones of the same checkpoint, dtype and kind.
+
+        Rounding errors do not shrink as prompts grow, so the shorter buckets' errors are lower
+        bounds of this one's and steady its percentile while it has few samples of its own.
+        """
+        upto = BUCKET_NAMES[: BUCKET_NAMES.index(key.bucket) + 1]
+        return [e for bucket in upto for e in self._errors.get(key._replace(bucket=bucket), ())]
+
+    def bound(self, key: BucketKey, k: float, floor: float) -> float:
+        """k x the 99.9th percentile (the largest, below 1,000 samples), at least `floor`."""
+        samples = self.samples(key)
+        if not samples:
+            return floor
+        return max(floor, k * float(np.quantile(samples, QUANTILE, method="higher")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What one prompt's error may be, and why."""
+
+    oracle: float
+    null: float | None
+    why: str
+    k: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Owns nothing; joins the calibration, the table and the run's oracle errors."""
+
+    errors: OracleErrors = field(default_factory=OracleErrors)
+    calibration: Calibration = field(default_factory=Calibration.load)
+
+    def bound(self, tier: Tier, key: BucketKey) -> Bound:
+        """The bounds of a bucket. The null applies to the reordered tier only."""
+        rule: Tolerance = TABLE[tier, key.dtype, key.kind, key.bucket]
+        count = len(self.errors.samples(key))
+        oracle = self.errors.bound(key, rule.k, rule.floor)
+        why = (
+            f"max({rule.floor:.3g}, {rule.k:g} x q{100 * QUANTILE:g} of {count} baseline errors "
+            f"against float64) for {key.kind}, {key.dtype}, {key.bucket} tokens"
+        )
+        null = self.calibration.null(key) if tier is Tier.REORDERED else None
+        if tier is Tier.REORDERED and null is None:
+            why += "; no null measured for this bucket, so the oracle bound stands alone"
+        return Bound(
+            oracle=oracle,
+            null=None if null is None else rule.null_factor * null.quantile,
+            why=why,
+            k=rule.k,
+        )
+
+    def power(self, key: BucketKey) -> float:
+        """The movement below which an output is blind."""
+        return POWER_FACTOR * self.bound(Tier.REORDERED, key).oracle

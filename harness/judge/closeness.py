@@ -1,0 +1,216 @@
+"""The comparison proper: how far apart two runs are, and which of them float64 agrees with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.judge.bounds import Bound, Bounds
+from harness.judge.metrics import (
+    bit_difference,
+    error,
+    max_abs,
+    norm_ratio,
+    one_minus_cosine,
+    rank_inversions,
+    similarity_drift,
+)
+from harness.judge.output import Float64, Output, Outputs
+from harness.judge.subject import Subject
+from harness.record import Measurement, Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closeness:
+    """What comparing two structurally equal sets of outputs showed."""
+
+    failure: str
+    """Empty, or the sentence that says what differs."""
+    measurements: tuple[Measurement, ...]
+    warnings: tuple[str, ...]
+    worst_prompt: int | None
+
+
+def _largest(values: list[float]) -> int:
+    return max(range(len(values)), key=lambda index: values[index])
+
+
+def nearer(error_a: float, error_b: float, metric: str) -> str:
+    """What a difference is told as: which side float64 is nearer to, never who is wrong."""
+    if error_a == error_b:
+        return f"against float64, both are equally far ({metric} {error_a:.3g})"
+    side = "A" if error_a < error_b else "B"
+    return f"against float64, {side} is nearer ({metric} A {error_a:.3g}, B {error_b:.3g})"
+
+
+def _informative(subject: Subject, a: Outputs, b: Outputs, near: float) -> list[Measurement]:
+    """Numbers that explain a difference and decide nothing."""
+    pairs = list(zip(a, b, strict=True))
+    found = [Measurement(metric="max_abs", value=_worst(max_abs, pairs))]
+    if subject.kind.vector:
+        found.append(Measurement(metric="one_minus_cosine", value=_worst(one_minus_cosine, pairs)))
+        found.append(Measurement(metric="norm_ratio", value=_worst(norm_ratio, pairs)))
+    if len(pairs) > 1 and not subject.kind.token_level:
+        if subject.kind.vector:
+            found.append(Measurement(metric="similarity_drift", value=similarity_drift(a, b)))
+        elif all(x.size == 1 for x, _ in pairs):
+            found.append(
+                Measurement(
+                    metric="rank_inversions",
+                    value=float(rank_inversions(a, b, near)),
+                    why=f"scores within {2 * near:.3g} of each other count as tied",
+                )
+            )
+    return found
+
+
+def _worst(
+    metric: Callable[[Float64, Float64], Float64], pairs: Sequence[tuple[Output, Output]]
+) -> float:
+    return max(float(np.max(metric(y.rows, x.rows))) for x, y in pairs)
+
+
+def exact(subject: Subject, a: Outputs, b: Outputs, oracle: Outputs | None) -> Closeness:
+    """Not a bit may differ; where one does, the ULP histogram shows what kind of difference."""
+    differences = [bit_difference(x, y) for x, y in zip(a, b, strict=True)]
+    total = sum(d.differing for d in differences)
+    ulp = max(d.max_ulp for d in differences)
+    why = "the same plan, shapes, threads, instruction set and flags are attested"
+    measurements = [
+        Measurement(metric="differing_elements", value=float(total), bound=0.0, why=why),
+        Measurement(metric="max_ulp", value=float(ulp), bound=0.0, unit="ulp", why=why),
+    ]
+    if total == 0:
+        return Closeness(
+            failure="", measurements=tuple(measurements), warnings=(), worst_prompt=None
+        )
+    histogram: dict[str, int] = {}
+    for difference in differences:
+        for label, count in difference.histogram.items():
+            histogram[label] = histogram.get(label, 0) + count
+    for label in sorted(histogram, key=lambda text: int(text.split("-")[0])):
+        measurements.append(
+            Measurement(metric=f"elements off by {label} ulp", value=float(histogram[label]))
+        )
+    kind = subject.kind
+    errors = [error(kind, y, x) for x, y in zip(a, b, strict=True)]
+    # A sign of zero is a bit that differs at no distance: then the first such prompt is the worst.
+    worst = _largest(errors if any(errors) else [float(d.differing) for d in differences])
+    measurements.append(Measurement(metric=kind.metric, value=errors[worst]))
+    measurements += _informative(subject, a, b, 0.0)
+    failure = f"prompt {worst}: A and B differ in {total} elements by up to {ulp} ulp"
+    if oracle is not None:
+        error_a, error_b = (error(kind, side[worst], oracle[worst]) for side in (a, b))
+        measurements += [
+            Measurement(metric="oracle_error", value=error_b),
+            Measurement(metric="oracle_error_reference", value=error_a),
+        ]
+        failure += f"; {nearer(error_a, error_b, kind.metric)}"
+    return Closeness(
+        failure=failure, measurements=tuple(measurements), warnings=(), worst_prompt=worst
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PromptErrors:
+    """The three distances of one prompt, all in units of the oracle's norm."""
+
+    apart: float
+    a: float
+    b: float
+    bound: Bound
+
+    @property
+    def beyond_oracle(self) -> bool:
+        """A side is too far from float64, and the two do not share that error.
+
+        Two wrong cells that agree are no finding of the axis between them: each is compared with
+        the baseline as well. A side within bound / k and one beyond the bound are always further
+        apart than this share of it, so no such pair is let through.
+        """
+        limit = self.bound.oracle
+        far = not max(self.a, self.b) <= limit
+        return far and not self.apart <= limit * (self.bound.k - 1) / self.bound.k
+
+    @property
+    def beyond_null(self) -> bool | None:
+        """Further apart than known-good runs ever were; None when that was not measured."""
+        return None if self.bound.null is None else not self.apart <= self.bound.null
+
+    @property
+    def failed(self) -> bool:
+        return self.beyond_oracle and self.beyond_null is not False
+
+    @property
+    def severity(self) -> float:
+        return max(self.a, self.b) / self.bound.oracle if self.bound.oracle else self.apart
+
+
+def bounded(
+    subject: Subject, tier: Tier, a: Outputs, b: Outputs, oracle: Outputs, bounds: Bounds
+) -> Closeness:
+    """Reordered and kernel tiers: held to float64, and where measured to the null as well."""
+    kind = subject.kind
+    prompts = [
+        _PromptErrors(
+            apart=error(kind, y, x, scale=o),
+            a=error(kind, x, o),
+            b=error(kind, y, o),
+            bound=bounds.bound(tier, subject.key(index)),
+        )
+        for index, (x, y, o) in enumerate(zip(a, b, oracle, strict=True))
+    ]
+    failed = [p.failed for p in prompts]
+    candidates = [
+        p.severity if f or not any(failed) else -1.0 for p, f in zip(prompts, failed, strict=True)
+    ]
+    worst = _largest(candidates)
+    p = prompts[worst]
+    measurements = (
+        Measurement(
+            metric=kind.metric,
+            value=p.apart,
+            bound=p.bound.null,
+            why="distance of A and B, as a share of the oracle's norm" if kind.vector else "",
+        ),
+        Measurement(metric="oracle_error", value=p.b, bound=p.bound.oracle, why=p.bound.why),
+        Measurement(metric="oracle_error_reference", value=p.a, why=p.bound.why),
+        *_informative(subject, a, b, 2 * p.bound.oracle),
+    )
+    failure = ""
+    if any(failed):
+        failure = (
+            f"prompt {worst}: A and B differ ({kind.metric} {p.apart:.3g}); "
+            f"{nearer(p.a, p.b, kind.metric)}, bound {p.bound.oracle:.3g}"
+        )
+    return Closeness(
+        failure=failure,
+        measurements=measurements,
+        warnings=_warnings(prompts),
+        worst_prompt=worst,
+    )
+
+
+def _warnings(prompts: list[_PromptErrors]) -> tuple[str, ...]:
+    found = []
+    for index, p in enumerate(prompts):
+        if p.failed:
+            continue
+        if p.beyond_null:
+            found.append(
+                f"prompt {index}: A and B are {p.apart:.3g} apart, more than known-good runs "
+                f"({p.bound.null:.3g}), but both are within the oracle bound"
+            )
+        elif p.beyond_oracle:
+            found.append(
+                f"prompt {index}: beyond the oracle bound ({max(p.a, p.b):.3g} > "
+                f"{p.bound.oracle:.3g}), but A and B are no further apart than known-good runs"
+            )
+        elif not max(p.a, p.b) <= p.bound.oracle:
+            found.append(
+                f"prompt {index}: A and B agree, and both are further from float64 than the bound "
+                f"({max(p.a, p.b):.3g} > {p.bound.oracle:.3g})"
+            )
+    return tuple(found)

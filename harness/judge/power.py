@@ -1,0 +1,103 @@
+"""Power: the proof that an output could have shown a difference, once per case on the baseline.
+
+A model that ignores its input agrees with itself under every configuration. A case counts only
+when its output moves by at least 100 reordered tolerances as its input is perturbed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.judge.bounds import Bounds
+from harness.judge.metrics import row_errors
+from harness.judge.output import Output, Outputs
+from harness.judge.subject import Subject
+from harness.judge.tolerance import POWER_FACTOR
+from harness.record import Measurement, PowerRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Perturbation:
+    """One prompt's output after one change to its input."""
+
+    name: str
+    """Say which change, e.g. `first token replaced`."""
+    prompt: int
+    token: int
+    """Index of the first token that changed, counted in the prompt's own tokens."""
+    output: Output
+
+
+def _movements(
+    subject: Subject, before: Output, change: Perturbation, threshold: float, *, causal: bool
+) -> list[Measurement]:
+    where = f"prompt {change.prompt}, {change.name}"
+    if before.shape != change.output.shape:
+        raise ValueError(
+            f"{where}: a perturbation keeps the output's shape, expected {before.shape}, got "
+            f"{change.output.shape}; replace tokens, do not add or remove any"
+        )
+    rows = row_errors(subject.kind, change.output, before)
+    unit, why = subject.kind.metric, f"{POWER_FACTOR:g} reordered tolerances of the bucket"
+    if not subject.kind.token_level:
+        value = float(np.max(rows, initial=0.0))
+        return [Measurement(metric=where, value=value, bound=threshold, unit=unit, why=why)]
+    # Rows before the changed token cannot see it in a causal model. Of those that can, the typical
+    # one has to move plainly and none may stand still, or an error there would go unseen.
+    seen = rows[change.token :] if causal else rows
+    if seen.size == 0:
+        return [Measurement(metric=where, value=0.0, bound=threshold, unit=unit, why=why)]
+    return [
+        Measurement(
+            metric=f"{where}, median row",
+            value=float(np.median(seen)),
+            bound=threshold,
+            unit=unit,
+            why=why,
+        ),
+        Measurement(
+            metric=f"{where}, stillest row",
+            value=float(np.min(seen)),
+            bound=threshold / POWER_FACTOR,
+            unit=unit,
+            why="one reordered tolerance: a row that stands still could not show an error either",
+        ),
+    ]
+
+
+def _moved(movement: Measurement) -> bool:
+    """NaN and infinity are broken outputs, not movement."""
+    bound = 0.0 if movement.bound is None else movement.bound
+    return math.isfinite(movement.value) and movement.value > bound
+
+
+def power(
+    subject: Subject,
+    baseline: Outputs,
+    perturbations: Sequence[Perturbation],
+    bounds: Bounds,
+    *,
+    causal: bool,
+) -> PowerRecord:
+    """Whether every perturbation moved its prompt's output enough; none at all is blind."""
+    movements = [
+        measurement
+        for change in perturbations
+        for measurement in _movements(
+            subject,
+            baseline[change.prompt],
+            change,
+            bounds.power(subject.key(change.prompt)),
+            causal=causal,
+        )
+    ]
+    return PowerRecord(
+        case_id=subject.case_id,
+        checkpoint=subject.checkpoint,
+        movements=tuple(movements),
+        blind=not movements or not all(_moved(m) for m in movements),
+    )

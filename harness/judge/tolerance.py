@@ -1,0 +1,213 @@
+"""Every tolerance of the project, with the reason for it (law 2).
+
+Two bounds can hold a pair:
+
+* the *null*: 3 x the 99.9th percentile of the distance between two known-good runs, measured and
+  stored in `calibration.json` beside this file, per checkpoint, dtype, output kind and length;
+* the *oracle bound*: k x the 99.9th percentile of the baseline's own error against float64 in this
+  run, per checkpoint, dtype, output kind and length, and never below a floor. Never the case's own
+  error: a baseline that happens to be lucky on one case would condemn every honest variant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.judge.output import OutputKind
+from harness.record import Tier
+
+EPSILON: Mapping[str, float] = {
+    "float64": 2.0**-52,
+    "float32": 2.0**-23,
+    "float16": 2.0**-10,
+    "bfloat16": 2.0**-7,
+}
+"""Distance from 1 to the next number of each dtype."""
+
+BUCKETS: tuple[tuple[str, int], ...] = (("1-32", 32), ("33-128", 128), ("129-512", 512))
+"""Length classes by their largest prompt, in tokens; longer prompts are `LONGEST`."""
+LONGEST = "513+"
+BUCKET_NAMES = (*(name for name, _ in BUCKETS), LONGEST)
+
+QUANTILE = 0.999
+MIN_NULL_COUNT = 1000
+"""Below 1 / (1 - QUANTILE) samples the percentile is only the largest value seen."""
+
+
+def length_bucket(length: int) -> str:
+    """The length class of a prompt of so many tokens."""
+    return next((name for name, largest in BUCKETS if length <= largest), LONGEST)
+
+
+class BucketKey(NamedTuple):
+    """Errors are pooled, and tolerances given, per bucket."""
+
+    checkpoint: str
+    dtype: str
+    """The dtype the model computes in, which its head may widen."""
+    kind: OutputKind
+    bucket: str
+
+
+class ToleranceError(ValueError):
+    """A tolerance or a calibration that does not say where it comes from, or is out of range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Null:
+    """A measured distribution of distances between known-good runs that differ in a tier only."""
+
+    quantile: float
+    """99.9th percentile of the kind's error between the two runs."""
+    count: int
+    seed: int
+    command: str
+
+    def __post_init__(self) -> None:
+        if self.count < MIN_NULL_COUNT or not self.command.strip() or not self.quantile >= 0:
+            raise ToleranceError(
+                f"a null needs quantile >= 0, at least {MIN_NULL_COUNT} pairs and the command that "
+                f"measured it; got quantile={self.quantile}, count={self.count}, "
+                f"command={self.command!r}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """The rule of one (tier, dtype, kind, length bucket)."""
+
+    k: float
+    """Multiplies the percentile of the baseline's oracle errors."""
+    floor: float
+    """Least oracle bound, in the unit of the kind's error."""
+    null_factor: float
+    why: str
+
+    def __post_init__(self) -> None:
+        if not self.why.strip():
+            raise ToleranceError("a tolerance needs `why`: what was measured or derived, and how")
+        if not (self.k >= 1 and self.floor >= 0 and self.null_factor >= 1):
+            raise ToleranceError(
+                f"expected k >= 1, floor >= 0, null_factor >= 1; got k={self.k}, "
+                f"floor={self.floor}, null_factor={self.null_factor}"
+            )
+
+
+_HALF = ("float16", "bfloat16")
+
+
+def _tolerance(tier: Tier, dtype: str) -> Tolerance:
+    if tier is Tier.EXACT:
+        return Tolerance(
+            k=1.0,
+            floor=0.0,
+            null_factor=1.0,
+            why="the same operations on the same shapes: 0 ulp, whatever the values",
+        )
+    epsilon = EPSILON[dtype]
+    if dtype in _HALF:
+        return Tolerance(
+            k=3.0,
+            floor=2 * epsilon,
+            null_factor=3.0,
+            why=(
+                "k=3 is what half precision gets from PyTorch's accuracy check and "
+                "FlashAttention's tests; floor 2 eps: products accumulate in float32 and are rounded once to half "
+                "(eps/2), and a residual stream carries a few such roundings"
+            ),
+        )
+    return Tolerance(
+        k=2.0,
+        floor=16 * epsilon,
+        null_factor=3.0,
+        why=(
+            "k=2 is what float32 gets from PyTorch's accuracy check and FlashAttention's tests; "
+            "floor 16 eps = sqrt(1024) unit roundoffs, the expected error of one reduction over "
+            "1,024 terms (Higham and Mary 2019), which no order of summation can be held below"
+        ),
+    )
+
+
+TABLE: Mapping[tuple[Tier, str, OutputKind, str], Tolerance] = {
+    (tier, dtype, kind, bucket): _tolerance(tier, dtype)
+    for tier in Tier
+    for dtype in EPSILON
+    for kind in OutputKind
+    for bucket in BUCKET_NAMES
+}
+
+NORM: Mapping[str, Tolerance] = {
+    dtype: Tolerance(
+        k=1.0,
+        floor=8 * epsilon if dtype in ("float32", "float64") else epsilon,
+        null_factor=1.0,
+        why="|norm - 1| of a normalised row: one reduction and one division in the output's dtype",
+    )
+    for dtype, epsilon in EPSILON.items()
+}
+"""For normalised outputs, by the dtype they are returned in."""
+
+ORACLE_CAP: Mapping[tuple[str, bool], Tolerance] = {
+    (dtype, vector): Tolerance(
+        k=2.0,
+        floor=cap,
+        null_factor=1.0,
+        why=(
+            "the baseline against float64: never more than twice a trusted float32 twin's own "
+            "error, and never above this cap, whatever the twin does"
+        ),
+    )
+    for dtype, vector, cap in (
+        ("float64", True, 1e-12),
+        ("float64", False, 1e-12),
+        ("float32", True, 1e-5),
+        ("float32", False, 2e-5),
+        ("float16", True, 1.2e-2),
+        ("float16", False, 5e-3),
+        ("bfloat16", True, 6e-2),
+        ("bfloat16", False, 4e-2),
+    )
+}
+"""By dtype, and whether the output is a vector (relative L2) or a score (absolute)."""
+
+POWER_FACTOR = 100.0
+"""An output has power when it moves by at least this many reordered tolerances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Measured nulls by bucket; may be empty."""
+
+    nulls: Mapping[BucketKey, Null]
+
+    def null(self, key: BucketKey) -> Null | None:
+        return self.nulls.get(key)
+
+    @classmethod
+    def load(cls, path: Path | None = None) -> Calibration:
+        """Read a calibration file (default: the one in this package). Raises ToleranceError."""
+        path = path or Path(__file__).with_name("calibration.json")
+        try:
+            data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            entries = data["nulls"]
+            nulls = {
+                BucketKey(e["checkpoint"], e["dtype"], OutputKind(e["kind"]), e["bucket"]): Null(
+                    quantile=float(e["quantile"]),
+                    count=int(e["count"]),
+                    seed=int(e["seed"]),
+                    command=e["command"],
+                )
+                for e in entries
+            }
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, ToleranceError):
+                raise
+            raise ToleranceError(
+                f"{path} is not a calibration: {type(error).__name__}: {error}; expected "
+                '{"nulls": [{checkpoint, dtype, kind, bucket, quantile, count, seed, command}]}'
+            ) from error
+        return cls(nulls)
