@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-from harness.checkpoints import generate
+from harness.checkpoints import fetched, generate
 from harness.checkpoints.cache import CheckpointCache, Say, cache_root, silent
-from harness.checkpoints.errors import CheckpointUnavailable, UnknownCheckpoint
+from harness.checkpoints.errors import CheckpointError, CheckpointUnavailable, UnknownCheckpoint
 from harness.checkpoints.reranker import RerankerSpec
 
 Builder = Callable[[Path, Say], None]
@@ -65,9 +66,30 @@ _ALL = (
         max_length=generate.ENCODER_POSITIONS,
         recipe=generate.RECIPE,
     ),
+    Checkpoint(
+        name="minilm",
+        kind="encoder",
+        origin="fetched",
+        pooling="MEAN",
+        tasks=("embed", "token_embed"),
+        max_length=fetched.MINILM_MAX_LENGTH,
+        recipe=fetched.MINILM_RECIPE,
+    ),
+    Checkpoint(
+        name="smollm2",
+        kind="decoder",
+        origin="fetched",
+        pooling="LAST",
+        tasks=("embed", "token_embed", "classify"),
+        max_length=fetched.SMOLLM2_POSITIONS,
+        recipe=fetched.SMOLLM2_RECIPE,
+        reranker=fetched.SMOLLM2_RERANKER,
+    ),
 )
 CHECKPOINTS: dict[str, Checkpoint] = {checkpoint.name: checkpoint for checkpoint in _ALL}
-_BUILDERS: dict[str, Builder] = {**generate.GENERATORS}
+# Converters by name, imported when one must run: they load transformers, which takes seconds.
+_CONVERTERS = "harness.checkpoints.convert"
+_FETCHED_BUILDERS = {"minilm": "minilm", "smollm2": "smollm2"}
 
 
 @lru_cache(maxsize=8)
@@ -110,7 +132,7 @@ def path_of(
             "allowed: run `parity models --fetch` once, or use a generated checkpoint "
             f"({', '.join(generate.GENERATORS)})"
         )
-    return cache.entry(name, wanted.recipe, lambda folder: _BUILDERS[name](folder, say), say)
+    return cache.entry(name, wanted.recipe, lambda folder: _builder(name)(folder, say), say)
 
 
 def available(*, cache: CheckpointCache | None = None) -> list[Checkpoint]:
@@ -121,3 +143,38 @@ def available(*, cache: CheckpointCache | None = None) -> list[Checkpoint]:
         for known in CHECKPOINTS.values()
         if known.origin == "generated" or cache.holds(known.name, known.recipe)
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What became of one checkpoint: its folder, or why there is none."""
+
+    name: str
+    path: Path | None
+    error: str = ""
+
+
+def fetch_all(progress: Say, *, cache: CheckpointCache | None = None) -> list[Result]:
+    """Have every checkpoint of the catalogue, generating and fetching what is absent.
+
+    One that cannot be had does not stop the others; `progress` hears of it.
+    """
+    results = []
+    for name in CHECKPOINTS:
+        try:
+            path = path_of(name, allow_fetch=True, cache=cache, say=progress)
+        except CheckpointError as error:
+            progress(f"checkpoint {name}: {error}")
+            results.append(Result(name=name, path=None, error=str(error)))
+        else:
+            progress(f"checkpoint {name}: {path}")
+            results.append(Result(name=name, path=path))
+    return results
+
+
+def _builder(name: str) -> Builder:
+    if name in generate.GENERATORS:
+        return generate.GENERATORS[name]
+    converters = import_module(_CONVERTERS)
+    build: Builder = getattr(converters, _FETCHED_BUILDERS[name])
+    return build
