@@ -116,8 +116,8 @@ def _tolerance(tier: Tier, dtype: str) -> Tolerance:
             null_factor=3.0,
             why=(
                 "k=3 is what half precision gets from PyTorch's accuracy check and "
-                "FlashAttention's tests; floor 2 eps: products accumulate in float32 and are rounded once to half "
-                "(eps/2), and a residual stream carries a few such roundings"
+                "FlashAttention's tests; floor 2 eps: products accumulate in float32 and are "
+                "rounded once to half (eps/2), and a residual stream carries a few such roundings"
             ),
         )
     return Tolerance(
