@@ -366,8 +366,8 @@ def _build(cls: type, data: Mapping[str, Json]) -> Json:
         raise RecordError(f"{cls.__name__} has no field {unknown}; known fields: {sorted(known)}")
     values: dict[str, Json] = {}
     for name, value in data.items():
-        if name == "kind":
-            continue
+        if name == "kind" and name not in known:
+            continue  # the tag of a record's line; a checkpoint has a field of that name
         nested = _NESTED.get(f"{name}:{cls.__name__}")
         annotation = str(known[name].type)
         if nested is not None and value is not None:
