@@ -1,0 +1,72 @@
+"""Reads a run folder into memory, indexed; a killed run loads as far as it got.
+
+Errors: `harness.record.RecordError` for a folder that is no run or holds unreadable records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from harness.record import (
+    CaseRecord,
+    EndRecord,
+    ExecutionRecord,
+    FindingRecord,
+    NoticeRecord,
+    PairRecord,
+    PowerRecord,
+    Record,
+    RefusalRecord,
+    RunManifest,
+    read_manifest,
+    read_records,
+)
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One recorded run. Keys are the records' own ids; tuples keep the order of the file."""
+
+    manifest: RunManifest
+    cases: Mapping[tuple[str, str], CaseRecord]
+    """(checkpoint, case id) -> case: one case may be asked of several checkpoints."""
+    refusals: tuple[RefusalRecord, ...] = ()
+    executions: Mapping[str, ExecutionRecord]
+    powers: tuple[PowerRecord, ...] = ()
+    pairs: tuple[PairRecord, ...] = ()
+    findings: tuple[FindingRecord, ...] = ()
+    notices: tuple[str, ...] = ()
+    """The manifest's notices, then those recorded on the way."""
+    end: EndRecord | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """The run was killed: it never wrote its end record."""
+        return self.end is None
+
+
+def load_run(folder: Path) -> Run:
+    """Read `run.json` and `records.jsonl`; outputs stay on disk. Raises RecordError."""
+    manifest = read_manifest(folder)
+    records = list(read_records(folder))
+
+    def of(cls: type[R]) -> tuple[R, ...]:
+        return tuple(record for record in records if isinstance(record, cls))
+
+    ends = of(EndRecord)
+    return Run(
+        manifest=manifest,
+        cases={(c.checkpoint, c.case_id): c for c in of(CaseRecord)},
+        refusals=of(RefusalRecord),
+        executions={e.execution_id: e for e in of(ExecutionRecord)},
+        powers=of(PowerRecord),
+        pairs=of(PairRecord),
+        findings=of(FindingRecord),
+        notices=(*manifest.notices, *(n.text for n in of(NoticeRecord))),
+        end=ends[-1] if ends else None,
+    )

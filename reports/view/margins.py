@@ -1,0 +1,52 @@
+"""How near a measurement comes to its bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from harness.record import Measurement, PairRecord
+from reports.view.text import quantity, share_of_bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margin:
+    """The measurement nearest to, or furthest over, its bound, in words."""
+
+    metric: str
+    severity: float
+    text: str
+
+
+def severity(value: float, bound: float | None) -> float:
+    """value / bound; infinite for NaN and for anything over a bound of 0; -1 without a bound."""
+    if bound is None:
+        return -1.0
+    if math.isnan(value):
+        return math.inf
+    if bound <= 0:
+        return 0.0 if value <= bound else math.inf
+    return value / bound
+
+
+def told(measurement: Measurement) -> str:
+    """`relative_l2 1.2e-6 (12 % of the bound 1e-5)`."""
+    value = quantity(measurement.value, measurement.unit)
+    if measurement.bound is None:
+        return f"{measurement.metric} {value}"
+    bound = quantity(measurement.bound, measurement.unit)
+    if measurement.bound <= 0:
+        return f"{measurement.metric} {value} (bound {bound})"
+    share = share_of_bound(measurement.value, measurement.bound)
+    return f"{measurement.metric} {value} ({share} {bound})"
+
+
+def tightest(pairs: Iterable[PairRecord]) -> Margin | None:
+    """The bounded measurement of `pairs` with the largest severity; None where none has a bound."""
+    bounded = [m for p in pairs for m in p.measurements if m.bound is not None]
+    if not bounded:
+        return None
+    # Among equals (0 ulp of 0 everywhere) the name decides, so that a report is reproducible.
+    top = max(bounded, key=lambda m: (severity(m.value, m.bound), m.value, m.metric))
+    return Margin(metric=top.metric, severity=severity(top.value, top.bound), text=told(top))

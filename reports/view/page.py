@@ -1,0 +1,54 @@
+"""Everything a report says about one run, folded once; writers choose what to draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.record import Outcome
+from reports.load import Run
+from reports.view.coverage import Coverage, coverage
+from reports.view.findings import FindingView, findings
+from reports.view.lattice import Lattice, lattices
+from reports.view.noise import Noise, noise
+from reports.view.reasons import Reasons, reasons_of, unexplained_failures, warnings
+from reports.view.setup import Setup, setup
+from reports.view.trust import Trust, trust
+from reports.view.verdict import Verdict, verdict
+
+MAX_FINDINGS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    verdict: Verdict
+    lattices: tuple[Lattice, ...]
+    findings: tuple[FindingView, ...]
+    more_findings: int
+    unexplained: Reasons
+    errors: Reasons
+    vacuous: Reasons
+    inapplicable: Reasons
+    warnings: tuple[tuple[str, int], ...]
+    coverage: Coverage
+    noise: Noise
+    trust: Trust
+    setup: Setup
+
+
+def build_page(run: Run) -> Page:
+    found = findings(run)
+    return Page(
+        verdict=verdict(run),
+        lattices=lattices(run),
+        findings=found[:MAX_FINDINGS],
+        more_findings=max(0, len(found) - MAX_FINDINGS),
+        unexplained=unexplained_failures(run),
+        errors=reasons_of(run, Outcome.ERROR),
+        vacuous=reasons_of(run, Outcome.VACUOUS),
+        inapplicable=reasons_of(run, Outcome.INAPPLICABLE),
+        warnings=warnings(run),
+        coverage=coverage(run),
+        noise=noise(run),
+        trust=trust(run),
+        setup=setup(run),
+    )

@@ -1,0 +1,1 @@
+"""Reports: loading, folding and drawing recorded runs."""
