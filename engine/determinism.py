@@ -1,9 +1,16 @@
-"""What makes two runs of the same arithmetic give the same bits, and proof that it holds here."""
+"""What makes two runs of the same arithmetic give the same bits, and the proof that it holds here.
+
+Nothing here imports torch before it is used: `prepare_process` has to run before torch loads.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.errors import ConfigurationError
@@ -13,14 +20,32 @@ if TYPE_CHECKING:
 
 CPU_FLAGS: Final = {"MKL_CBWR": "AUTO,STRICT"}
 """Environment that must be set before torch loads. STRICT makes MKL's products independent of the
-number of rows and threads (Intel oneMKL developer guide, "Conditional Numerical Reproducibility")."""
+number of rows and threads (oneMKL developer guide, "Conditional Numerical Reproducibility")."""
+
+_MKL_STRICT: Final = 0x10000
+"""MKL_CBWR_STRICT of mkl_types.h; the rest of the word names the code branch."""
+_MKL_BRANCHES: Final = {0: "OFF", 1: "OFF", 2: "AUTO", 3: "COMPATIBLE", 10: "AVX2", 12: "AVX512"}
+
+INVARIANT_DTYPES: Final = ("float32",)
+"""float64 products depend on the number of rows modulo 4 even in MKL's strict mode (measured on
+AVX2, torch 2.13), and half-precision ones leave MKL, so its guarantee does not reach them."""
+
+PROBED_PRODUCTS: Final = ((64, 128), (1536, 576))
+"""(K, N) of the smallest and the largest product of the models that tests run; a model's own are
+probed when it is loaded."""
+_ALL_ROWS: Final = 160
+_ODD_WIDTH: Final = 24
+"""Divides by no vector register, so that rows lie across their edges."""
+_PROBED_ROWS: Final = (8, 9, 31, 64, 127)
+_PROBED_CHUNKS: Final = ((0, 8), (3, 509), (505, 20), (590, 10))
+"""(start, rows) of pieces of a 600-token prompt, around the edges of tiles of 512 keys."""
 
 
 def prepare_process() -> None:
     """Set `CPU_FLAGS` for this process and its children, keeping values the caller chose.
 
-    Call before torch is imported: MKL reads its environment once. Too late, it changes nothing and
-    `attest_flags` will say so.
+    Call it before torch is imported: MKL reads its environment once. Called later it changes
+    nothing, so that `attest_flags` and child processes tell the same story.
     """
     if "torch" in sys.modules:
         return
@@ -32,26 +57,206 @@ def warm_vector_math() -> None:
     """Call each vector-math function once on one element.
 
     The first call in a process picks an implementation; when several threads make it at once, some
-    of them can compute with the wrong one, silently (pytorch issue 188792). One element is one
-    thread. Every process that computes calls this first; it costs about a millisecond.
+    can compute with the wrong one, silently (pytorch issue 188792). One element is one thread.
+    Every process that computes calls this first; it costs milliseconds.
     """
-    import torch  # noqa: PLC0415 - `prepare_process` has to run before torch loads
+    import torch  # noqa: PLC0415
     import torch.nn.functional as F  # noqa: PLC0415
 
-    functions = (
-        torch.cos, torch.sin, torch.exp, torch.expm1, torch.log, torch.log1p, torch.tanh,
-        torch.erf, torch.sigmoid, torch.rsqrt, torch.sqrt, torch.reciprocal, F.gelu, F.silu,
+    functions = [
+        *(getattr(torch, name) for name in _VECTOR_MATH),
+        F.gelu,
+        F.silu,
         F.softplus,
-    )  # fmt: skip
+        lambda x: F.gelu(x, approximate="tanh"),
+        lambda x: torch.pow(2.0, x),
+        lambda x: torch.pow(x, 2.0),
+        lambda x: torch.softmax(x, dim=-1),
+        lambda x: torch.log_softmax(x, dim=-1),
+        lambda x: F.layer_norm(x, (1,)),
+        lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None]),
+    ]
     with torch.inference_mode():
         for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
             one = torch.full((1, 1), 0.5, dtype=dtype)
             for function in functions:
                 function(one)
-            torch.pow(2.0, one)
-            torch.pow(one, 2.0)
-            torch.softmax(one, dim=-1)
-            torch.log_softmax(one, dim=-1)
-            F.gelu(one, approximate="tanh")
-            F.layer_norm(one, (1,))
-            F.scaled_dot_product_attention(one[None], one[None], one[None])
+
+
+_VECTOR_MATH: Final = (
+    *("cos", "sin", "tan", "exp", "expm1", "log", "log1p", "log2"),
+    *("tanh", "erf", "sigmoid", "sqrt", "rsqrt", "reciprocal"),
+)
+
+
+def mkl_reproducibility() -> str:
+    """The reproducible mode MKL is really in, such as `AUTO,STRICT` or `OFF`.
+
+    Read from MKL itself where torch's library lets us ask; otherwise the environment's word for it,
+    marked as such. `absent`: torch was built without MKL.
+    """
+    import torch  # noqa: PLC0415
+
+    if not torch.backends.mkl.is_available():  # type: ignore[no-untyped-call]  # torch's own
+        return "absent"
+    for library in sorted((Path(torch.__file__).parent / "lib").glob("*torch_cpu.*")):
+        try:
+            mode = int(ctypes.CDLL(str(library)).mkl_serv_cbwr_get(-1))
+        except (OSError, AttributeError):
+            continue
+        branch = mode & ~_MKL_STRICT
+        name = _MKL_BRANCHES.get(branch, f"branch {branch}")
+        return f"{name},STRICT" if mode & _MKL_STRICT else name
+    return f"{os.environ.get('MKL_CBWR', 'OFF')} (environment)"
+
+
+def attest_flags() -> dict[str, str]:
+    """Process-wide switches that may change a bit; runs held to the same bits must share them."""
+    import torch  # noqa: PLC0415
+
+    mode = mkl_reproducibility()
+    return {
+        "MKL_CBWR": mode,
+        "torch": str(torch.__version__),
+        "instruction_set": torch.backends.cpu.get_cpu_capability(),
+        "num_threads": str(torch.get_num_threads()),
+        "mkl": str(mode != "absent"),
+        "deterministic": str(torch.are_deterministic_algorithms_enabled()),
+        "mkldnn": str(torch.backends.mkldnn.enabled),
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+    }
+
+
+def probe_batch_invariance(
+    dtype: str, products: Sequence[tuple[int, int]] = PROBED_PRODUCTS
+) -> None:
+    """Prove that on this machine no row of a product, function or attention depends on its company.
+
+    `products` are the (K, N) of the weights. Checked once per process, thread count and argument.
+
+    Raises:
+        ConfigurationError: the dtype or MKL's mode rules it out, or a measured row differs.
+    """
+    import torch  # noqa: PLC0415
+
+    if dtype not in INVARIANT_DTYPES:
+        raise ConfigurationError(
+            f"batch_invariant with dtype={dtype!r}: expected one of {INVARIANT_DTYPES} on CPU. "
+            "Choose one of these, or turn batch_invariant off"
+        )
+    mode = mkl_reproducibility()
+    if "STRICT" not in mode:
+        raise ConfigurationError(
+            f"batch_invariant needs MKL in strict reproducible mode, got MKL_CBWR={mode}. Set "
+            f"MKL_CBWR={CPU_FLAGS['MKL_CBWR']} in the environment before torch is imported (see "
+            "engine.determinism.prepare_process) and use a torch built with MKL, or turn "
+            "batch_invariant off"
+        )
+    _measure(dtype, tuple(sorted(set(products))), torch.get_num_threads())
+
+
+@cache
+def _measure(dtype: str, products: tuple[tuple[int, int], ...], threads: int) -> None:
+    import torch  # noqa: PLC0415
+
+    warm_vector_math()
+    with torch.inference_mode():
+        for what, function, x in _probes(getattr(torch, dtype), products):
+            whole = function(x)
+            for rows in _PROBED_ROWS:
+                first = rows % 7  # slices that do not start where vectors do
+                part = function(x[first : first + rows].clone())
+                if not torch.equal(part, whole[first : first + rows]):
+                    raise _dependent(f"{what} in {dtype}", rows, _ALL_ROWS, threads)
+        attend, total = _attention_probe(getattr(torch, dtype))
+        whole = attend(0, total)
+        for first, rows in _PROBED_CHUNKS:
+            if not torch.equal(attend(first, rows), whole[first : first + rows]):
+                raise _dependent(
+                    f"attention in {dtype} from position {first}", rows, total, threads
+                )
+
+
+def _dependent(what: str, rows: int, all_rows: int, threads: int) -> ConfigurationError:
+    return ConfigurationError(
+        f"batch_invariant: {what} gives other bits on {rows} rows than on {all_rows}, with "
+        f"{threads} threads. Turn batch_invariant off on this machine, or use another build of torch"
+    )
+
+
+def _probes(
+    dtype: torch.dtype, products: Sequence[tuple[int, int]]
+) -> Iterator[tuple[str, Callable[[torch.Tensor], torch.Tensor], torch.Tensor]]:
+    """(what, function of rows, rows) for everything that a layer applies to rows."""
+    import torch  # noqa: PLC0415
+    import torch.nn.functional as F  # noqa: PLC0415
+
+    from engine.layers.activation import ACTIVATIONS  # noqa: PLC0415
+    from engine.layers.norm import rms_norm  # noqa: PLC0415
+    from engine.layers.rotary import inverse_frequencies, rotary_table  # noqa: PLC0415
+
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator, dtype=dtype)
+
+    for inputs, outputs in products:
+        weight, bias = draw(outputs, inputs), draw(outputs)
+        name = f"a product of K={inputs} N={outputs}"
+        yield name, partial(F.linear, weight=weight), draw(_ALL_ROWS, inputs)
+        yield (
+            f"{name} and bias",
+            partial(F.linear, weight=weight, bias=bias),
+            draw(_ALL_ROWS, inputs),
+        )
+    for name, function in ACTIVATIONS.items():
+        yield name, function, draw(_ALL_ROWS, _ODD_WIDTH)
+    for width in {inputs for inputs, _ in products}:
+        weight, bias = draw(width), draw(width)
+        yield "RMS norm", partial(rms_norm, weight=weight, eps=1e-6), draw(_ALL_ROWS, width)
+        layer_norm = partial(F.layer_norm, normalized_shape=(width,), weight=weight, bias=bias)
+        yield "layer norm", layer_norm, draw(_ALL_ROWS, width)
+    frequencies = inverse_frequencies(_ODD_WIDTH, 10_000.0)
+    for part, name in enumerate(("cosine", "sine")):
+
+        def angle(positions: torch.Tensor, part: int = part) -> torch.Tensor:
+            return rotary_table(positions, frequencies, dtype)[part]
+
+        yield f"rotary {name}", angle, torch.arange(_ALL_ROWS)
+
+
+def _attention_probe(dtype: torch.dtype) -> tuple[Callable[[int, int], torch.Tensor], int]:
+    """A function (start, rows) -> attention of that piece of one prompt, and the prompt's length."""
+    import torch  # noqa: PLC0415
+
+    from engine.attention import paged_attention  # noqa: PLC0415
+
+    heads, kv_heads, width, total, block_size = 4, 2, 16, 600, 16
+    generator = torch.Generator().manual_seed(1)
+    q, k, v = (
+        torch.randn(total, count, width, generator=generator, dtype=dtype)
+        for count in (heads, kv_heads, kv_heads)
+    )
+    blocks = torch.arange(-(-total // block_size))[None]
+    cache = [torch.zeros(blocks.numel() * block_size, kv_heads, width, dtype=dtype) for _ in "kv"]
+
+    def attend(start: int, rows: int) -> torch.Tensor:
+        piece = slice(start, start + rows)
+        slots = torch.arange(start, start + rows)
+        offsets, starts = torch.tensor([0, rows]), torch.tensor([start])
+        attended: torch.Tensor = paged_attention(
+            *(heads[piece] for heads in (q, k, v)),
+            *cache,
+            offsets,
+            starts,
+            blocks,
+            slots,
+            block_size,
+            width**-0.5,
+            True,
+            "sdpa",
+            True,
+        )
+        return attended
+
+    return attend, total

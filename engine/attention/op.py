@@ -63,13 +63,12 @@ def paged_attention(
         if first >= stop:
             continue
         if causal:
-            slots = _slots(
-                block_tables[sequence], start + stop - first, block_size, len(cache_keys)
-            )
+            end = start + stop - first
+            positions = torch.arange(start, end, device=q.device)
+            slots = _slots(block_tables[sequence], end, block_size, len(cache_keys))
             keys, values = cache_keys[slots], cache_values[slots]
-            positions = torch.arange(start, start + stop - first, device=q.device)
         else:
-            keys, values, positions = k[first:stop], v[first:stop], None
+            positions, keys, values = None, k[first:stop], v[first:stop]
         if len(keys) == 0:
             continue
         rows, keys, values, mask = _pad(q[first:stop], keys, values, positions, batch_invariant)
@@ -88,7 +87,7 @@ def _write(cache: torch.Tensor, rows: torch.Tensor, slot_mapping: torch.Tensor) 
 
 
 def _slots(table: torch.Tensor, count: int, block_size: int, capacity: int) -> torch.Tensor:
-    """Cache rows of the first `count` positions, as far as table and cache reach. int64 [<= count]."""
+    """Cache rows of the first `count` positions, as far as table and cache reach. int64."""
     if capacity < block_size:
         return table.new_empty(0)
     positions = torch.arange(min(count, len(table) * block_size), device=table.device)

@@ -1,4 +1,4 @@
-"""Rotary position embedding (arXiv:2104.09864), in the half-split layout of released checkpoints."""
+"""Rotary position embedding (arXiv:2104.09864), in the half-split layout of checkpoints."""
 
 from __future__ import annotations
 

@@ -202,8 +202,9 @@ class Model(nn.Module, ABC):
         name = self.lm_head_name
         if name is None:
             raise ConfigurationError(
-                f"expected an LM head to take rows {list(ids)} from, got {self.config.architecture} "
-                "without one. Use the checkpoint of the language model, or another task"
+                f"expected an LM head to take rows {list(ids)} from, got "
+                f"{self.config.architecture} without one. Use the language model's checkpoint, or "
+                "another task"
             )
         wrong = [row for row in ids if not 0 <= row < self.config.vocab_size]
         if wrong:

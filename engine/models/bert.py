@@ -70,7 +70,7 @@ class BertBlock(Block):
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         del cos, sin
-        q, k, v = self.qkv.product(x).unflatten(-1, (3, self.num_heads, self.head_dim)).unbind(1)
+        q, k, v = self.qkv.product(x).view(len(x), 3, self.num_heads, self.head_dim).unbind(1)
         return q, k, v
 
     def attention_output(self, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:

@@ -93,7 +93,7 @@ class _Fields:
             raise CheckpointError(f"{name}={value!r} in {self.file}: expected a positive number")
         return float(value)
 
-    def refuse_unless(self, name: str, *accepted: object) -> None:
+    def refuse_unless(self, name: str, *, accepted: tuple[object, ...]) -> None:
         """Refuse a choice that the engine would otherwise silently ignore; absent is accepted."""
         value = self.values.get(name)
         if value is not None and value not in accepted:
@@ -103,10 +103,10 @@ class _Fields:
 
 
 def _decoder(fields: _Fields) -> ModelConfig:
-    fields.refuse_unless("hidden_act", "silu")
-    fields.refuse_unless("use_sliding_window", False)
-    fields.refuse_unless("is_causal", True)
-    fields.refuse_unless("mlp_bias", False)
+    fields.refuse_unless("hidden_act", accepted=("silu",))
+    fields.refuse_unless("use_sliding_window", accepted=(False,))
+    fields.refuse_unless("is_causal", accepted=(True,))
+    fields.refuse_unless("mlp_bias", accepted=(False,))
     kinds = set(fields.values.get("layer_types") or ()) - {"full_attention"}
     if kinds:
         raise UnsupportedModelError(
@@ -136,9 +136,18 @@ def _decoder(fields: _Fields) -> ModelConfig:
 
 
 def _encoder(fields: _Fields) -> ModelConfig:
-    fields.refuse_unless("position_embedding_type", "absolute")
-    fields.refuse_unless("is_decoder", False)
-    fields.refuse_unless("hidden_act", "gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu")
+    fields.refuse_unless("position_embedding_type", accepted=("absolute",))
+    fields.refuse_unless("is_decoder", accepted=(False,))
+    fields.refuse_unless(
+        "hidden_act",
+        accepted=(
+            "gelu",
+            "gelu_new",
+            "gelu_pytorch_tanh",
+            "relu",
+            "silu",
+        ),
+    )
     hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
     if hidden % heads:
         raise CheckpointError(
@@ -191,7 +200,7 @@ def _rope_theta(fields: _Fields) -> float:
                 "over the whole head. Remove the scaling if prompts stay within the trained length"
             )
         theta = rope.get("rope_theta", theta)
-    fields.refuse_unless("partial_rotary_factor", 1.0)
+    fields.refuse_unless("partial_rotary_factor", accepted=(1.0,))
     theta = DEFAULT_ROPE_THETA if theta is None else theta
     if not isinstance(theta, int | float) or theta <= 0:
         raise CheckpointError(f"rope_theta={theta!r} in {fields.file}: expected a positive number")

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from engine.layers.activation import silu
 from engine.layers.norm import rms_norm
 from engine.layers.rotary import inverse_frequencies, rotary_table, rotate
 from engine.models.base import AttentionOptions, Block, Model
@@ -71,8 +72,13 @@ class DecoderBlock(Block):
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         normed = rms_norm(x, self.input_norm, self.norm_eps)
-        heads = F.linear(normed, self.qkv, self.qkv_bias).unflatten(-1, (-1, self.head_dim))
-        q, k, v = heads.split((self.num_heads, self.num_kv_heads, self.num_kv_heads), dim=1)
+        heads = F.linear(normed, self.qkv, self.qkv_bias).view(len(x), -1, self.head_dim)
+        keys_end = self.num_heads + self.num_kv_heads
+        q, k, v = (
+            heads[:, : self.num_heads],
+            heads[:, self.num_heads : keys_end],
+            heads[:, keys_end:],
+        )
         q, k = self.normalise_heads(q, k)
         return rotate(q, cos, sin), rotate(k, cos, sin), v
 
@@ -88,7 +94,7 @@ class DecoderBlock(Block):
     def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
         normed = rms_norm(x, self.feed_forward_norm, self.norm_eps)
         gate, up = F.linear(normed, self.gate_up).chunk(2, dim=-1)
-        return x + F.linear(F.silu(gate) * up, self.down)
+        return x + F.linear(silu(gate) * up, self.down)
 
 
 class DecoderModel(Model):

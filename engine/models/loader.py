@@ -9,7 +9,7 @@ import torch
 
 from engine.attention import backend
 from engine.config import DTYPES
-from engine.determinism import warm_vector_math
+from engine.determinism import probe_batch_invariance, warm_vector_math
 from engine.errors import ConfigurationError
 from engine.models.base import AttentionOptions, Model
 from engine.models.config import read_model_config
@@ -32,7 +32,8 @@ def load_model(
 
     Raises:
         CheckpointError: files missing, unreadable, or not the model that config.json describes.
-        ConfigurationError: the arguments do not fit the model, or each other.
+        ConfigurationError: the arguments do not fit the model, or each other; or this machine
+            cannot keep the promise of `batch_invariant`.
     """
     config = read_model_config(path)
     if dtype not in DTYPES:
@@ -40,8 +41,8 @@ def load_model(
     backend(attention)
     if batch_invariant and attention == "naive":
         raise ConfigurationError(
-            "attention='naive' with batch_invariant=True: its reduction order depends on the number "
-            "of keys. Choose attention='sdpa'"
+            "attention='naive' with batch_invariant=True: its reduction order depends on the "
+            "number of keys. Choose attention='sdpa'"
         )
     layers = range(config.num_layers) if layers is None else layers
     if layers.step != 1 or not 0 <= layers.start < layers.stop <= config.num_layers:
@@ -58,4 +59,7 @@ def load_model(
         dtype=getattr(torch, dtype),
         options=AttentionOptions(backend=attention, batch_invariant=batch_invariant),
     )
+    if batch_invariant:
+        weights = (p for p in model.blocks.parameters() if p.dim() == 2)
+        probe_batch_invariance(dtype, [(weight.shape[1], weight.shape[0]) for weight in weights])
     return model.eval()
