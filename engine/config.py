@@ -7,8 +7,10 @@ by `engine.capabilities`, which knows both sides.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from engine.errors import ConfigurationError
 
@@ -33,7 +35,8 @@ class SchedulerConfig:
     max_num_batched_tokens: int = 8192
     """Token budget of one step; with `chunked_prefill` also the largest chunk."""
     max_num_seqs: int = 8
-    chunked_prefill: bool = True
+    chunked_prefill: bool | None = None
+    """May a prompt be split over steps? None: whatever the model allows (encoders: no)."""
     async_scheduling: bool = False
 
     def __post_init__(self) -> None:
@@ -80,10 +83,15 @@ class StreamPolicy:
 
     def __post_init__(self) -> None:
         _require(
-            self.kind in STREAM_POLICIES, "stream policy", self.kind, f"one of {STREAM_POLICIES}", ""
+            self.kind in STREAM_POLICIES,
+            "stream policy",
+            self.kind,
+            f"one of {STREAM_POLICIES}",
+            "",
         )
         _require(
-            self.kind != "lag" or bool(re.fullmatch(r"(compute|copy)@(first|last|\d+)", self.stream)),
+            self.kind != "lag"
+            or bool(re.fullmatch(r"(compute|copy)@(first|last|\d+)", self.stream)),
             "lagging stream",
             self.stream,
             "compute@RANK or copy@RANK, RANK a number, 'first' or 'last'",
@@ -197,3 +205,41 @@ class EngineConfig:
     def overlaps_steps(self) -> bool:
         """Whether a step may be submitted before the one before it has been fetched."""
         return self.max_steps_in_flight > 1
+
+
+def config_to_json(config: EngineConfig) -> dict[str, Any]:
+    """Plain data for a worker's command line or a record."""
+    data = asdict(config)
+    data["model"] = str(config.model)
+    data["stream"] = str(config.stream)
+    return data
+
+
+def config_from_json(data: Mapping[str, Any]) -> EngineConfig:
+    """Inverse of `config_to_json`; unknown keys are an error naming the valid ones."""
+    parts = {
+        "scheduler": SchedulerConfig,
+        "cache": CacheConfig,
+        "execution": ExecutionConfig,
+        "parallel": ParallelConfig,
+    }
+    values: dict[str, Any] = {}
+    for key, value in data.items():
+        if key in parts:
+            values[key] = _part(parts[key], value)
+        elif key == "stream":
+            values[key] = StreamPolicy.parse(value)
+        elif key == "model":
+            values[key] = Path(value)
+        else:
+            values[key] = tuple(value) if key == "plugins" else value
+    config: EngineConfig = _part(EngineConfig, values)
+    return config
+
+
+def _part(cls: type[Any], data: Mapping[str, Any]) -> Any:
+    known = sorted(f.name for f in fields(cls))
+    unknown = sorted(set(data) - set(known))
+    if unknown:
+        raise ConfigurationError(f"{cls.__name__} has no option {unknown}; valid options: {known}")
+    return cls(**data)

@@ -72,7 +72,11 @@ class Case:
         data: dict[str, Any] = {
             "task": self.task,
             "prompts": [
-                {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(p).items() if v is not None}
+                {
+                    k: list(v) if isinstance(v, tuple) else v
+                    for k, v in asdict(p).items()
+                    if v is not None
+                }
                 for p in self.prompts
             ],
         }
@@ -112,7 +116,9 @@ def _prompt(data: Any, index: int) -> Prompt:
         raise CaseError(f"prompt {index} is a string or an object, got {type(data).__name__}")
     unknown = sorted(set(data) - {"text", "tokens", "query", "document"})
     if unknown:
-        raise CaseError(f"prompt {index} has unknown key {unknown}; valid: text, tokens, query, document")
+        raise CaseError(
+            f"prompt {index} has unknown key {unknown}; valid: text, tokens, query, document"
+        )
     tokens = data.get("tokens")
     if tokens is not None and not all(isinstance(t, int) for t in tokens):
         raise CaseError(f"prompt {index}: tokens must be whole numbers")

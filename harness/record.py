@@ -398,7 +398,9 @@ def record_from_json(data: Mapping[str, Json]) -> Record:
     """Inverse of `to_json` for one line of records.jsonl. Raises RecordError."""
     cls = RECORD_TYPES.get(str(data.get("kind")))
     if cls is None:
-        raise RecordError(f"unknown record kind {data.get('kind')!r}; known: {sorted(RECORD_TYPES)}")
+        raise RecordError(
+            f"unknown record kind {data.get('kind')!r}; known: {sorted(RECORD_TYPES)}"
+        )
     record: Record = _build(cls, data)
     return record
 

@@ -1,0 +1,70 @@
+"""What this model can do under this configuration; everything else is refused at start-up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.config import EngineConfig
+from engine.errors import ConfigurationError
+from engine.execution.compiled import require_compiler
+from engine.models.config import ModelConfig
+from engine.runner import RunnerLimits
+
+
+def resolve(config: EngineConfig, model: ModelConfig) -> EngineConfig:
+    """Fill in every `None` that depends on the model and refuse what cannot be run.
+
+    Raises:
+        ConfigurationError: more stages than layers, an encoder asked to chunk, a budget that
+            cannot hold a prompt, a missing compiler, a length the model has no positions for.
+    """
+    stages = config.parallel.pipeline_parallel_size
+    if stages > model.num_layers:
+        raise ConfigurationError(
+            f"pipeline_parallel_size={stages} is more than the {model.num_layers} layers of "
+            f"{config.model.name}; choose 1 to {model.num_layers}"
+        )
+    scheduler = config.scheduler
+    if model.family == "encoder" and scheduler.chunked_prefill:
+        raise ConfigurationError(
+            f"{config.model.name} is an encoder: every token attends to tokens after it, so a "
+            "prompt cannot be split over steps. Turn chunked_prefill off"
+        )
+    chunked = model.causal if scheduler.chunked_prefill is None else scheduler.chunked_prefill
+    length = config.max_model_len or model.max_positions
+    if length > model.max_positions:
+        raise ConfigurationError(
+            f"max_model_len={length} is more than the {model.max_positions} positions of "
+            f"{config.model.name}"
+        )
+    if not chunked and scheduler.max_num_batched_tokens < length:
+        raise ConfigurationError(
+            f"max_num_batched_tokens={scheduler.max_num_batched_tokens} cannot hold a prompt of "
+            f"max_model_len={length} in one step. Raise the budget, lower max_model_len or turn "
+            "chunked_prefill on"
+        )
+    if config.execution.mode == "compiled":
+        require_compiler(config.device)
+    return replace(
+        config,
+        scheduler=replace(scheduler, chunked_prefill=chunked),
+        max_model_len=length,
+    )
+
+
+def limits_of(config: EngineConfig, model: ModelConfig) -> RunnerLimits:
+    """Buffer sizes for a resolved configuration."""
+    assert config.max_model_len is not None, "resolve the configuration first"
+    scheduler, length = config.scheduler, config.max_model_len
+    # Finished requests keep their state until their result is taken: up to one step's worth for
+    # every step in flight, beside those still running.
+    slots = scheduler.max_num_seqs * (config.max_steps_in_flight + 1)
+    per_prompt = -(-length // config.cache.block_size)
+    num_blocks = config.cache.num_blocks or slots * per_prompt
+    return RunnerLimits(
+        max_tokens=max(min(scheduler.max_num_batched_tokens, scheduler.max_num_seqs * length), 8),
+        max_seqs=scheduler.max_num_seqs,
+        max_model_len=length,
+        max_slots=slots,
+        num_blocks=num_blocks if model.causal else 0,
+    )

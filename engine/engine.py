@@ -1,0 +1,160 @@
+"""The engine: requests in, pooled rows out, by way of a scheduler and an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+from engine.capabilities import limits_of, resolve
+from engine.config import EngineConfig
+from engine.errors import RequestError
+from engine.executor import create_executor
+from engine.executor.base import RunAccount
+from engine.kv.blocks import BlockPool
+from engine.loop import RunLoop
+from engine.models.config import ModelConfig, read_model_config
+from engine.plan import StepPlan, plan_digest
+from engine.pooling.dispatcher import Pooler
+from engine.pooling.options import declared_heads, read_pooling_options
+from engine.request import PoolingOutput, PoolingRequest, Task
+from engine.resources import Resources
+from engine.scheduler.base import Scheduler
+from engine.scheduler.fcfs import FcfsScheduler
+from engine.scheduler.replay import ReplayScheduler
+from engine.taps import Tap
+from engine.witness import RunWitness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """One run's outputs and the evidence of how they came about."""
+
+    outputs: Mapping[str, PoolingOutput]
+    refused: Mapping[str, str]
+    """Request id -> why it was refused; the other requests ran."""
+    plan: tuple[StepPlan, ...]
+    witness: RunWitness
+    taps: tuple[Tap, ...]
+
+
+class Engine:
+    """Owns: the executor and, during a run, the scheduler. Use as a context manager.
+
+    Engines of one process may share `resources` (weights, compiled code).
+    """
+
+    def __init__(self, config: EngineConfig, *, resources: Resources | None = None) -> None:
+        """Start up; raises ConfigurationError or CheckpointError before anything is half-built."""
+        self.model_config: ModelConfig = read_model_config(config.model)
+        self.config = resolve(config, self.model_config)
+        self._limits = limits_of(self.config, self.model_config)
+        options = read_pooling_options(self.config, self.model_config)
+        # Knows what may be asked; holds no weights and never pools.
+        self._pooler = Pooler(
+            options.method,
+            options.tasks,
+            declared_heads(options, self.model_config.hidden_size),
+            overlaps_steps=self.config.overlaps_steps,
+        )
+        self._executor = create_executor(self.config, self._limits, resources)
+
+    def run(
+        self,
+        requests: Sequence[PoolingRequest],
+        *,
+        plan: Sequence[StepPlan] | None = None,
+        arrivals: Sequence[int] = (),
+        taps: bool = False,
+    ) -> RunResult:
+        """Run requests to the end.
+
+        Args:
+            plan: replay these steps instead of scheduling freely; PlanError if they do not fit.
+            arrivals: for each request the step before which it arrives; empty: all at once.
+            taps: also return hidden states per (request, layer, token).
+        """
+        loop = RunLoop(
+            executor=self._executor,
+            scheduler=self._scheduler(plan),
+            max_in_flight=self.config.max_steps_in_flight,
+            check=self.check,
+        )
+        self._executor.begin_run(taps=taps)
+        loop.run(requests, arrivals)
+        account = self._executor.end_run()
+        return RunResult(
+            outputs=loop.outputs,
+            refused=loop.refused,
+            plan=tuple(loop.plan),
+            witness=self._witness(loop.plan, account),
+            taps=account.taps,
+        )
+
+    @property
+    def supported_tasks(self) -> tuple[Task, ...]:
+        return self._pooler.supported_tasks
+
+    def check(self, request: PoolingRequest) -> None:
+        """Raise RequestError (or UnsupportedTaskError) for a request that cannot be run."""
+        name, vocabulary = request.request_id, self.model_config.vocab_size
+        if not request.token_ids:
+            raise RequestError(f"request {name!r} has an empty prompt; give at least one token")
+        wrong = [t for t in request.token_ids if not 0 <= t < vocabulary]
+        if wrong:
+            raise RequestError(
+                f"request {name!r}: token id {wrong[0]} is out of range; "
+                f"{self.config.model.name} has ids 0..{vocabulary - 1}"
+            )
+        if request.num_tokens > self._limits.max_model_len:
+            raise RequestError(
+                f"request {name!r} has {request.num_tokens} tokens, more than "
+                f"max_model_len={self._limits.max_model_len}; shorten it or raise max_model_len"
+            )
+        if request.type_ids and len(request.type_ids) != request.num_tokens:
+            raise RequestError(
+                f"request {name!r}: {len(request.type_ids)} type ids for "
+                f"{request.num_tokens} tokens"
+            )
+        self._pooler.check_params(request)
+
+    def apply_plugin(self, name: str) -> None:
+        """Apply `module:callable` to every rank's runner, between runs."""
+        self._executor.apply_plugin(name)
+
+    def remove_plugin(self, name: str) -> None:
+        """Undo `apply_plugin`."""
+        self._executor.remove_plugin(name)
+
+    def close(self) -> None:
+        self._executor.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _scheduler(self, plan: Sequence[StepPlan] | None) -> Scheduler:
+        limits, causal = self._limits, self.model_config.causal
+        pool = BlockPool(limits.num_blocks, self.config.cache.block_size) if causal else None
+        if plan is not None:
+            return ReplayScheduler(plan, pool, limits.max_slots)
+        return FcfsScheduler(self.config.scheduler, pool, limits.max_slots, causal)
+
+    def _witness(self, plan: Sequence[StepPlan], account: RunAccount) -> RunWitness:
+        return RunWitness(
+            plan_digest=plan_digest(plan),
+            steps=len(plan),
+            chunks=dict(account.chunks),
+            padded_tokens=account.padded_tokens,
+            stream_policy=str(self.config.stream),
+            instruction_set=account.instruction_set,
+            flags=dict(account.flags),
+            ranks=account.ranks,
+        )

@@ -1,0 +1,147 @@
+"""The body of one rank's process: a loop over the driver's messages."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import traceback
+from dataclasses import asdict
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+
+from engine.assembly import build_runner
+from engine.config import EngineConfig, config_from_json
+from engine.determinism import warm_vector_math
+from engine.executor import wire
+from engine.links import ProcessLink
+from engine.plugins import Plugins
+from engine.request import PoolingRequest
+from engine.resources import Resources
+from engine.runner import Runner, RunnerHandle, RunnerLimits
+from engine.stream import create_device
+from engine.stream.base import Device
+
+
+def main(connection: Connection, config_json: str, limits_json: str, rank: int, store: str) -> None:
+    """Entry point of the spawned process. Every exception becomes one `error` message."""
+    try:
+        config = config_from_json(json.loads(config_json))
+        worker = Worker(connection, config, RunnerLimits(**json.loads(limits_json)), rank, store)
+        wire.send(connection, {"ready": True})
+        worker.serve()
+    except (EOFError, KeyboardInterrupt):
+        return
+    except Exception as error:  # noqa: BLE001 - the driver must learn of any failure
+        text = f"{type(error).__name__}: {error}"
+        wire.send(connection, {"error": text, "traceback": traceback.format_exc()})
+
+
+class Worker:
+    """Owns: one rank's runner and device, in a process of its own."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        config: EngineConfig,
+        limits: RunnerLimits,
+        rank: int,
+        store: str,
+    ) -> None:
+        torch.set_num_threads(config.execution.num_threads)
+        warm_vector_math()
+        size = config.parallel.pipeline_parallel_size
+        cuda = config.device.startswith("cuda")
+        torch.distributed.init_process_group(
+            "nccl" if cuda else "gloo",
+            store=torch.distributed.FileStore(store, size),  # type: ignore[attr-defined]  # untyped re-export
+            rank=rank,
+            world_size=size,
+            timeout=timedelta(seconds=config.parallel.worker_timeout_s),
+        )
+        self._connection = connection
+        self._device: Device = create_device("cuda" if cuda else "cpu", config.stream, size)
+        self._runner: Runner = build_runner(
+            config=config,
+            limits=limits,
+            resources=Resources(config, rank=rank),
+            device=self._device,
+            rank=rank,
+            receive_from=ProcessLink(self._device, rank, rank - 1) if rank else None,
+            send_to=ProcessLink(self._device, rank, rank + 1) if rank < size - 1 else None,
+        )
+        self._plugins = Plugins(self._runner)
+        for name in config.plugins:
+            self._plugins.apply(name)
+        self._requests: dict[str, PoolingRequest] = {}
+        self._handles: dict[int, RunnerHandle] = {}
+
+    def serve(self) -> None:
+        """Until `close` or the driver is gone."""
+        while True:
+            message, _ = wire.receive(self._connection)
+            verb = message["verb"]
+            if verb == "close":
+                self._device.close()
+                torch.distributed.destroy_process_group()
+                return
+            getattr(self, f"_on_{verb}")(message)
+
+    def _on_begin(self, message: dict[str, Any]) -> None:
+        self._device.begin_run()
+        self._runner.begin_run(taps=message["taps"])
+        self._requests, self._handles = {}, {}
+
+    def _on_submit(self, message: dict[str, Any]) -> None:
+        for data in message["requests"]:
+            request = wire.request_from_json(data)
+            self._requests[request.request_id] = request
+        step = wire.step_from_json(message["step"])
+        self._handles[step.plan.index] = self._runner.submit(step, self._requests)
+
+    def _on_resolve(self, message: dict[str, Any]) -> None:
+        handle = self._handles.pop(message["index"])
+        if not self._runner.is_last:
+            handle.wait()
+            return
+        outputs = handle.result()
+        names = [output.request_id for output in outputs]
+        wire.send(
+            self._connection,
+            {"outputs": names},
+            {str(i): output.values.contiguous() for i, output in enumerate(outputs)},
+        )
+
+    def _on_abort(self, message: dict[str, Any]) -> None:
+        self._runner.abort(message["request_id"])
+
+    def _on_plugin(self, message: dict[str, Any]) -> None:
+        if message["apply"]:
+            self._plugins.apply(message["name"])
+        else:
+            self._plugins.remove(message["name"])
+        wire.send(self._connection, {"done": True})
+
+    def _on_end(self, message: dict[str, Any]) -> None:
+        del message
+        self._device.drain()
+        taps = self._runner.taps.taken()
+        wire.send(
+            self._connection,
+            {
+                "witness": asdict(self._runner.witness()),
+                "chunks": dict(self._runner.chunks),
+                "padded_tokens": list(self._runner.padded_tokens),
+                "flags": self._runner.flags(),
+                "taps": [[t.request_id, t.layer, t.step, t.start] for t in taps],
+            },
+            {str(i): tap.rows.contiguous() for i, tap in enumerate(taps)},
+        )
+        self._runner.taps.begin(enabled=False)
+
+
+def new_store() -> str:
+    """Path of a fresh rendezvous file (one per executor; never a port that may be taken)."""
+    return str(tempfile.mkdtemp(prefix="parity-store-")) + "/store"

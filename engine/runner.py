@@ -1,0 +1,430 @@
+"""One rank, one step: host staging -> device inputs -> blocks -> pooling -> copy to host."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from engine.buffers import Slots
+from engine.config import EngineConfig
+from engine.determinism import attest_flags
+from engine.execution.base import Execution, Frame
+from engine.inputs import InputArrays, InputLayout
+from engine.layers.linear import MIN_ROWS
+from engine.links import Link
+from engine.models.base import AttentionMetadata, LayerCache
+from engine.plan import StepPlan
+from engine.pooling.base import PoolingBatch
+from engine.pooling.dispatcher import Pooled, Pooler
+from engine.request import PoolingOutput, PoolingRequest
+from engine.scheduler.base import ScheduledStep
+from engine.stage import Stage
+from engine.stream.base import Buffer, Device, Event
+from engine.taps import Taps
+from engine.witness import RankWitness
+
+
+class StepHandle(Protocol):
+    """A submitted step. Every step returns one, whether or not it produces an output."""
+
+    @property
+    def plan(self) -> StepPlan: ...
+
+    def result(self) -> tuple[PoolingOutput, ...]:
+        """Outputs of the requests this step finished, owned by the caller.
+
+        Waits for the device only when there is something to fetch.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerLimits:
+    """Sizes every rank's fixed buffers are built for."""
+
+    max_tokens: int
+    max_seqs: int
+    max_model_len: int
+    max_slots: int
+    """Sequences that may hold device state at once: those in flight and those running."""
+    num_blocks: int
+
+
+class RunnerHandle:
+    """Owns: the host rows of one step's finished requests until they are taken."""
+
+    def __init__(self, host: str, plan: StepPlan, events: Sequence[Event]) -> None:
+        self._host, self.plan, self._events = host, plan, tuple(events)
+        self.outputs: list[PoolingOutput] = []
+
+    def result(self) -> tuple[PoolingOutput, ...]:
+        if self.plan.finishes_any:
+            self.wait()
+        return tuple(self.outputs)
+
+    def wait(self) -> None:
+        """Until this rank has done all of the step that someone else depends on."""
+        for event in self._events:
+            event.synchronize(self._host)
+
+
+class Runner:
+    """Owns: one rank's counters, KV cache, hidden and receive buffers, and its input slots.
+
+    The seams a plug-in may replace, each a method the step needs anyway: `fence_inputs`,
+    `await_send`, `send`, `post_step`, `copy_to_host`, `stage`, and on `pooler` those named there.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: EngineConfig,
+        limits: RunnerLimits,
+        model: Stage,
+        execution: Execution,
+        device: Device,
+        rank: int,
+        receive_from: Link | None,
+        send_to: Link | None,
+        pooler: Pooler | None,
+    ) -> None:
+        self.config, self.limits, self.model, self.rank = config, limits, model, rank
+        self.execution, self.device, self.pooler = execution, device, pooler
+        self.host = f"host@{rank}"
+        self.compute = device.stream(f"compute@{rank}")
+        self.copy = device.stream(f"copy@{rank}")
+        self._receive_from, self._send_to = receive_from, send_to
+        self.taps = Taps()
+        self._build_buffers()
+        self.begin_run(taps=False)
+
+    def _build_buffers(self) -> None:
+        config, limits, model = self.config, self.limits, self.model
+        device = torch.device(config.device)
+        blocks = -(-limits.max_model_len // config.cache.block_size)
+        layout = InputLayout(
+            max_tokens=limits.max_tokens, max_seqs=limits.max_seqs, max_blocks=blocks
+        )
+        self.staging = Slots(
+            self.device,
+            lambda i: InputArrays(
+                f"staging{i}@{self.rank}",
+                layout,
+                torch.device("cpu"),
+                pinned=device.type == "cuda",
+            ),
+            depth=config.max_steps_in_flight,
+            kind=config.inputs,
+        )
+        self.inputs = InputArrays(f"inputs@{self.rank}", layout, device, pinned=False)
+        dtype = getattr(torch, config.execution.dtype)
+        width = model.config.hidden_size
+        self.counters = self._buffer("counters", (limits.max_slots,), torch.int64)
+        self.hidden = self._buffer("hidden", (limits.max_tokens, width), dtype)
+        self.received = self._buffer("received", (limits.max_tokens, width), dtype)
+        self.device.register(self.inputs.buffer)
+        tokens = limits.num_blocks * config.cache.block_size
+        shape = (tokens, model.config.num_kv_heads, model.config.head_dim)
+        self.caches = [
+            LayerCache(
+                keys=torch.zeros(shape, dtype=dtype, device=device),
+                values=torch.zeros(shape, dtype=dtype, device=device),
+                block_size=config.cache.block_size,
+            )
+            for _ in model.blocks
+        ]
+
+    def _buffer(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Buffer:
+        tensor = torch.zeros(shape, dtype=dtype, device=self.config.device)
+        buffer = Buffer(f"{name}@{self.rank}", tensor)
+        self.device.register(buffer)
+        return buffer
+
+    @property
+    def is_first(self) -> bool:
+        return self._receive_from is None
+
+    @property
+    def is_last(self) -> bool:
+        return self._send_to is None
+
+    def begin_run(self, *, taps: bool) -> None:
+        """Forget the last run's account; the device must be drained."""
+        self._steps: list[StepPlan] = []
+        self._chunks: dict[str, int] = {}
+        self._padded: list[int] = []
+        self._threads = 0
+        self._calls_before = self.execution.compiled_calls
+        self._stages_before = self.execution.eager_stages
+        self.taps.begin(enabled=taps)
+
+    # -- one step ---------------------------------------------------------------------------
+
+    def submit(self, step: ScheduledStep, requests: Mapping[str, PoolingRequest]) -> RunnerHandle:
+        """Queue one step on this rank's streams. Returns before the device has run it."""
+        plan = step.plan
+        frame = Frame()
+        rows = self.padded_rows(plan.num_tokens)
+        self._steps.append(plan)
+        self._padded.append(rows)
+        self.await_send()
+        staging = self.staging.acquire(self.host)
+        self.stage(staging, step, requests, rows)
+        self._load_inputs(plan, staging)
+        self._submit_entry(plan, frame, rows)
+        self._submit_blocks(plan, frame)
+        self._submit_exit(plan, frame, rows)
+        if not self.is_last:
+            self.send(plan, rows)
+        else:
+            self._submit_pooling(plan, frame, requests)
+        self.post_step(plan)
+        handle = self.copy_to_host(plan, frame, requests)
+        self.device.end_step(plan.index, self.host)
+        return handle
+
+    def padded_rows(self, num_tokens: int) -> int:
+        """Rows every product of the step has: one-row products take another kernel."""
+        return max(num_tokens, MIN_ROWS if self.config.execution.batch_invariant else 2)
+
+    def await_send(self) -> None:
+        """Top of the step: the last send must have left before its buffer is written again."""
+        event = self._send_to.sent() if self._send_to is not None else None
+        if event is not None:
+            self.compute.wait(event)
+
+    def stage(
+        self,
+        staging: InputArrays,
+        step: ScheduledStep,
+        requests: Mapping[str, PoolingRequest],
+        rows: int,
+    ) -> None:
+        """The host writes the step's inputs, now."""
+        self.device.host_access(
+            self.host, "stage inputs", step=step.plan.index, writes=(staging.buffer,)
+        )
+        staging.stage(
+            step.plan,
+            requests,
+            step.allocations,
+            block_size=self.config.cache.block_size,
+            padded_tokens=rows,
+        )
+
+    def _load_inputs(self, plan: StepPlan, staging: InputArrays) -> None:
+        self.compute.submit(
+            "load inputs",
+            lambda: self.inputs.load(staging),
+            step=plan.index,
+            reads=(staging.buffer,),
+            writes=(self.inputs.buffer,),
+        )
+        self.fence_inputs(staging, plan)
+
+    def fence_inputs(self, staging: InputArrays, plan: StepPlan) -> None:
+        """Order the reuse of the staging slot after its last reader, output or not (rule 3)."""
+        del plan
+        self.staging.fence(staging, self.compute.record())
+
+    def _submit(self, plan: StepPlan) -> Callable[..., None]:
+        def submit(name: str, fn: Callable[[], None], *, cost: int = 1) -> None:
+            self.compute.submit(name, fn, step=plan.index, cost=cost, reads=(self.inputs.buffer,))
+
+        return submit
+
+    def _submit_entry(self, plan: StepPlan, frame: Frame, rows: int) -> None:
+        num_seqs = len(plan.entries)
+
+        def positions() -> None:
+            self._threads = torch.get_num_threads()
+            inputs, counters = self.inputs, self.counters.tensor
+            slots = inputs["state_slots"][:num_seqs]
+            starts = counters[slots] * (1 - inputs["is_new"][:num_seqs])
+            counters[slots] = starts
+            sequence = inputs["token_to_seq"][:rows]
+            first_row = inputs["row_offsets"][sequence]
+            row = torch.arange(rows, device=starts.device)
+            known = starts[sequence.clamp(max=num_seqs - 1)]
+            # A device cannot raise: the host validated lengths at admission.
+            frame.positions = (known + row - first_row).clamp_(0, self.limits.max_model_len - 1)
+            frame.cos, frame.sin = self.model.rotary(frame.positions)
+            context = torch.zeros_like(inputs["state_slots"])
+            context[:num_seqs] = starts
+            frame.meta = AttentionMetadata(
+                row_offsets=inputs["row_offsets"],
+                context_starts=context,
+                block_tables=inputs["block_tables"],
+                slot_mapping=inputs["slot_mapping"][:rows],
+            )
+
+        self.compute.submit(
+            "positions",
+            positions,
+            step=plan.index,
+            reads=(self.inputs.buffer,),
+            writes=(self.counters,),
+        )
+        if self._receive_from is None:
+
+            def embed() -> None:
+                frame.x = self.model.embed(
+                    self.inputs["token_ids"][:rows],
+                    self.inputs["type_ids"][:rows],
+                    frame.positions,
+                )
+                self._tap(0, plan, frame.x)
+
+            self._submit(plan)("embed", embed)
+        else:
+            self._receive_from.receive(self.compute, self.received, rows, step=plan.index)
+
+            def enter() -> None:
+                frame.x = self.received.tensor[:rows]
+
+            self.compute.submit("enter stage", enter, step=plan.index, reads=(self.received,))
+
+    def _submit_blocks(self, plan: StepPlan, frame: Frame) -> None:
+        submit = self._submit(plan)
+        for offset, (block, cache) in enumerate(zip(self.model.blocks, self.caches, strict=True)):
+            layer = self.model.first_layer + offset
+            self.execution.submit_block(submit, layer, block, cache, frame)
+            if self.taps.enabled:
+                submit(f"tap {layer}", lambda n=layer + 1: self._tap(n, plan, frame.x))
+
+    def _tap(self, layer: int, plan: StepPlan, x: torch.Tensor) -> None:
+        if self.taps.enabled:
+            self.taps.capture(layer, plan.index, plan.entries, x)
+
+    def _submit_exit(self, plan: StepPlan, frame: Frame, rows: int) -> None:
+        """The stage's output goes to its persistent buffer: sends and poolers read it there."""
+
+        def leave() -> None:
+            x = self.model.final_norm(frame.x) if self.is_last else frame.x
+            self.hidden.tensor[:rows].copy_(x)
+
+        self.compute.submit("leave stage", leave, step=plan.index, writes=(self.hidden,))
+
+    def send(self, plan: StepPlan, rows: int) -> None:
+        """Queue the hidden states for the next stage; before the post-step (rule 4)."""
+        assert self._send_to is not None, self.rank
+        self._send_to.send(self.compute, self.hidden, rows, step=plan.index)
+
+    def _submit_pooling(
+        self, plan: StepPlan, frame: Frame, requests: Mapping[str, PoolingRequest]
+    ) -> None:
+        pooler = self.pooler
+        assert pooler is not None, "the last rank pools"
+        step_requests = {e.request_id: requests[e.request_id] for e in plan.entries}
+
+        def pool() -> None:
+            row_offsets = self.inputs["row_offsets"][: len(plan.entries) + 1]
+            batch = PoolingBatch.of_step(plan, step_requests, row_offsets)
+            frame.pooled = pooler.pool(self.hidden.tensor[: plan.num_tokens], batch)
+            for entry in plan.entries:
+                self._chunks[entry.request_id] = self._chunks.get(entry.request_id, 0) + 1
+
+        self.compute.submit("pool", pool, step=plan.index, reads=(self.inputs.buffer, self.hidden))
+
+    def post_step(self, plan: StepPlan) -> None:
+        """Advance the device-side counters: every stage, every step, output or not (rule 4)."""
+        num_seqs = len(plan.entries)
+
+        def advance() -> None:
+            slots = self.inputs["state_slots"][:num_seqs]
+            self.counters.tensor[slots] += self.inputs["counts"][:num_seqs]
+
+        self.compute.submit(
+            "advance counters",
+            advance,
+            step=plan.index,
+            reads=(self.inputs.buffer,),
+            writes=(self.counters,),
+        )
+
+    def copy_to_host(
+        self, plan: StepPlan, frame: Frame, requests: Mapping[str, PoolingRequest]
+    ) -> RunnerHandle:
+        """Queue the copy of finished rows on the copy stream and return the step's handle."""
+        if not self.is_last or not plan.finishes_any:
+            return RunnerHandle(self.host, plan, self._step_events())
+        self.copy.wait(self.compute.record())
+        outputs: list[PoolingOutput] = []
+        step_requests = {e.request_id: requests[e.request_id] for e in plan.entries}
+
+        def copy() -> None:
+            for pooled in frame.pooled:
+                request = step_requests[pooled.request_id]
+                outputs.append(
+                    PoolingOutput(
+                        request_id=pooled.request_id,
+                        task=request.task,
+                        values=_to_host(pooled),
+                        num_prompt_tokens=request.num_tokens,
+                    )
+                )
+
+        self.copy.submit(
+            "copy to host", copy, step=plan.index, reads=lambda: [p.rows for p in frame.pooled]
+        )
+        handle = RunnerHandle(self.host, plan, (self.copy.record(),))
+        handle.outputs = outputs
+        return handle
+
+    def _step_events(self) -> tuple[Event, ...]:
+        """Fences of all this rank does for the step, its send included."""
+        sent = self._send_to.sent() if self._send_to is not None else None
+        computed = self.compute.record()
+        return (computed,) if sent is None else (computed, sent)
+
+    # -- accounts ---------------------------------------------------------------------------
+
+    def abort(self, request_id: str) -> None:
+        if self.pooler is not None:
+            self.pooler.abort(request_id)
+
+    @property
+    def chunks(self) -> Mapping[str, int]:
+        """Request id -> pieces pooled on this rank so far in this run."""
+        return dict(self._chunks)
+
+    @property
+    def padded_tokens(self) -> Sequence[int]:
+        return tuple(self._padded)
+
+    def flags(self) -> dict[str, str]:
+        """Process-wide switches and what the blocks themselves say they do."""
+        block = self.model.blocks[0]
+        return {
+            **attest_flags(),
+            "batch_invariant": "on" if block.batch_invariant else "off",
+            "attention": block.backend,
+            "dtype": str(next(block.parameters()).dtype).removeprefix("torch."),
+        }
+
+    def witness(self) -> RankWitness:
+        """This rank's account of the run, from the operation log and the execution's counters."""
+        log = self.device.log
+        outputs = {plan.index for plan in self._steps if plan.finishes_any}
+        executed = [p for p in self._steps if log.completed(p.index, self.rank) is not None]
+        return RankWitness(
+            rank=self.rank,
+            pid=os.getpid(),
+            steps=len(executed),
+            operations=log.num_operations(self.rank),
+            cost=log.total_cost(self.rank),
+            compiled_calls=self.execution.compiled_calls - self._calls_before,
+            graphs=self.execution.graphs,
+            eager_stages=self.execution.eager_stages - self._stages_before,
+            lookahead=log.lookahead(self.rank, outputs),
+            num_threads=self._threads,
+            hazards=self.device.hazards,
+        )
+
+
+def _to_host(pooled: Pooled) -> torch.Tensor:
+    """Owned host rows. On the CPU too this is a real copy: the caller never sees a device view."""
+    return pooled.rows.detach().to("cpu", copy=True)
