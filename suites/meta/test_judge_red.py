@@ -1,0 +1,429 @@
+"""The judge rejects. Each test hands it one thing that is wrong, beside one that is right.
+
+A rule whose removal leaves this file green is not tested; each of these has been seen red with
+its rule taken out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.axes import AXES, Cell, Edge, edges, lattice
+from harness.judge import Bounds, Calibration, Execution, Output, oracle_pair
+from harness.record import Comparison, Outcome, PairRecord
+from suites.unit.axes.witnesses import honest, liar
+from suites.unit.judge.pairs import BASE, World, edited, measured, rounded, run
+
+ASYNC, PP, CHUNK, COMPILE = (
+    Cell.parse(text) for text in ("async=async", "pp=2", "chunk=chunked", "compile=compiled")
+)
+EDGES = edges(lattice())
+
+
+@pytest.fixture(scope="module")
+def embed() -> World:
+    return World.of("embed", normalize=False)
+
+
+@pytest.fixture(scope="module")
+def tokens() -> World:
+    return World.of("token_embed", normalize=False)
+
+
+@pytest.fixture(scope="module")
+def logits() -> World:
+    return World.of("classify", activation=False)
+
+
+def fails(record: PairRecord, text: str) -> None:
+    assert record.outcome is Outcome.FAIL, record
+    assert text in record.reason
+
+
+def test_what_is_right_passes_in_every_tier(embed: World, tokens: World, logits: World) -> None:
+    for world in (embed, tokens, logits):
+        for cell in (ASYNC, PP):
+            assert world.judge(run(cell, world.base)).outcome is Outcome.PASS
+        for cell in (CHUNK, COMPILE):
+            record = world.judge(run(cell, rounded(world.truth, seed=9)))
+            assert record.outcome is Outcome.PASS, record
+            assert record.num_compared == sum(o.size for o in world.base)
+
+
+# ------------------------------------------------------------------------------ wrong values
+
+
+@pytest.mark.parametrize("cell", [ASYNC, CHUNK, COMPILE], ids=str)
+@pytest.mark.parametrize("task", ["embed", "classify"])
+def test_exchanged_outputs(cell: Cell, task: str) -> None:
+    world = World.of(task, normalize=False) if task == "embed" else World.of(task, activation=False)
+    swapped = (world.base[1], world.base[0], *world.base[2:])
+    fails(world.judge(run(cell, swapped)), "another order: prompt 0 holds prompt 1's")
+
+
+@pytest.mark.parametrize("cell", [ASYNC, CHUNK, COMPILE], ids=str)
+def test_rows_in_wrong_order(tokens: World, cell: Cell) -> None:
+    rows = tokens.base[2].data[::-1]
+    fails(tokens.judge(run(cell, edited(tokens.base, 2, rows))), "rows come back in another order")
+
+
+@pytest.mark.parametrize("cell", [ASYNC, CHUNK, COMPILE], ids=str)
+def test_rows_one_off(tokens: World, cell: Cell) -> None:
+    rows = np.roll(tokens.base[0].data, 1, axis=0)
+    fails(tokens.judge(run(cell, edited(tokens.base, 0, rows))), "row 1 holds row 0's")
+
+
+@pytest.mark.parametrize("cell", [ASYNC, CHUNK, COMPILE], ids=str)
+def test_one_wrong_row_of_many_is_not_averaged_away(tokens: World, cell: Cell) -> None:
+    rows = tokens.base[0].data.copy()
+    rows[17] *= np.float32(1 + 1e-5)
+    record = tokens.judge(run(cell, edited(tokens.base, 0, rows)))
+    fails(record, "prompt 0: A and B differ")
+    assert record.worst_prompt == 0
+
+
+@pytest.mark.parametrize("cell", [ASYNC, COMPILE], ids=str)
+def test_a_missing_row(tokens: World, cell: Cell) -> None:
+    short = edited(tokens.base, 1, tokens.base[1].data[:-1])
+    fails(tokens.judge(run(cell, short)), "(7, 24) for 8 tokens")
+    both = tokens.judge(run(cell, short), run(BASE, short))
+    fails(both, "side A returned shape (7, 24)")
+
+
+def test_a_missing_output(embed: World) -> None:
+    fails(embed.judge(run(ASYNC, embed.base[:-1])), "side B returned 4 outputs for 5 prompts")
+    both = embed.judge(run(ASYNC, embed.base[:-1]), run(BASE, embed.base[:-1]))
+    fails(both, "side A returned 4 outputs")
+
+
+def test_another_shape(embed: World) -> None:
+    short = edited(embed.base, 3, embed.base[3].data[:-1])
+    fails(embed.judge(run(COMPILE, short)), "shape (24,) on side A, (23,) on side B")
+
+
+def test_another_dtype(embed: World) -> None:
+    wide = tuple(Output.of(o.float64) for o in embed.base)
+    fails(embed.judge(run(COMPILE, wide)), "dtype float32 on side A, float64 on side B")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("cell", [ASYNC, COMPILE], ids=str)
+def test_not_finite(embed: World, cell: Cell, value: float) -> None:
+    broken = embed.base[2].data.copy()
+    broken[5] = value
+    outputs = edited(embed.base, 2, broken)
+    fails(embed.judge(run(cell, outputs)), "1 of 24 elements on side B are not finite")
+    # The same NaN on both sides is bit for bit equal, and no answer.
+    fails(embed.judge(run(cell, outputs), run(BASE, outputs)), "on side A are not finite")
+
+
+@pytest.mark.parametrize("cell", [ASYNC, CHUNK, COMPILE], ids=str)
+def test_another_scale(embed: World, cell: Cell) -> None:
+    scaled = tuple(Output.of(o.data * np.float32(1.001)) for o in embed.base)
+    record = embed.judge(run(cell, scaled))
+    fails(record, "against float64, A is nearer")
+    assert measured(record)["one_minus_cosine"] < 1e-12  # cosine cannot see it
+
+
+@pytest.mark.parametrize("cell", [ASYNC, CHUNK, COMPILE], ids=str)
+def test_a_detour_through_bfloat16(embed: World, cell: Cell) -> None:
+    cut = tuple(Output.of((o.bits & np.uint32(0xFFFF0000)).view(np.float32)) for o in embed.base)
+    fails(embed.judge(run(cell, cut)), "A and B differ")
+
+
+def test_one_ulp_in_the_exact_tier(embed: World) -> None:
+    data = embed.base[4].data.copy()
+    data[0] = np.nextafter(data[0], np.float32(9))
+    record = embed.judge(run(PP, edited(embed.base, 4, data)))
+    fails(record, "prompt 4: A and B differ in 1 elements by up to 1 ulp")
+    assert measured(record)["elements off by 1 ulp"] == 1
+
+
+def test_the_sign_of_zero_in_the_exact_tier(embed: World) -> None:
+    plus, minus = embed.base[1].data.copy(), embed.base[1].data.copy()
+    plus[3], minus[3] = 0.0, -0.0
+    a = run(BASE, edited(embed.base, 1, plus))
+    fails(embed.judge(run(ASYNC, edited(embed.base, 1, minus)), a), "by up to 0 ulp")
+
+
+def test_a_wrong_logit(logits: World) -> None:
+    wrong = edited(logits.base, 2, logits.base[2].data + np.float32(1e-4))
+    record = logits.judge(run(COMPILE, wrong))
+    fails(record, "max_abs A")
+    assert record.worst_prompt == 2
+
+
+def test_an_unnormalised_output_on_both_sides() -> None:
+    world = World.of("embed", normalize=True)
+    doubled = tuple(Output.of(o.data * np.float32(2)) for o in world.base)
+    record = world.judge(run(ASYNC, doubled), run(BASE, doubled))
+    fails(record, "a normalised row on side A has norm off 1 by 1")
+    inferred = World(
+        **{**vars(world), "subject": World.of("embed").subject}
+    )  # normalize=None: the oracle's rows are unit vectors
+    fails(inferred.judge(run(ASYNC, doubled), run(BASE, doubled)), "norm off 1")
+
+
+def test_a_row_of_zeros_on_both_sides(tokens: World) -> None:
+    data = tokens.base[0].data.copy()
+    data[7] = 0
+    zeroed = edited(tokens.base, 0, data)
+    fails(tokens.judge(run(ASYNC, zeroed), run(BASE, zeroed)), "a row of zeros")
+
+
+@pytest.mark.parametrize("task", ["embed", "classify"])
+def test_different_prompts_with_one_output_on_both_sides(task: str) -> None:
+    world = World.of(task)
+    same = (world.base[0], world.base[0], *world.base[2:])
+    record = world.judge(run(ASYNC, same), run(BASE, same), oracle=None)
+    fails(record, "prompts 0 and 1 differ, but side A gives both the same")
+    fails(world.judge(run(ASYNC, same), run(BASE, same)), "gives both the same")
+
+
+def test_equal_outputs_that_float64_has_as_well_are_no_failure(embed: World) -> None:
+    same = (embed.base[0], embed.base[0], *embed.base[2:])
+    truth = [embed.truth[0], embed.truth[0], *embed.truth[2:]]
+    record = embed.judge(run(ASYNC, same), run(BASE, same), oracle=truth)
+    assert record.outcome is Outcome.PASS, record
+
+
+# --------------------------------------------------------------------- nothing passes vacuously
+
+
+@pytest.mark.parametrize("edge", EDGES, ids=lambda e: f"{e.axis}:{e.a}")
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_a_liar_on_either_side_of_every_edge(embed: World, edge: Edge, side: str) -> None:
+    def one(cell: Cell, *, lies: bool) -> Execution:
+        told = liar(cell, edge.axis) if lies else honest(cell)
+        return run(cell, embed.base, witness=told)
+
+    record = embed.judge(
+        one(edge.b, lies=side == "b"), one(edge.a, lies=side == "a"), Comparison.EDGE
+    )
+    assert record.outcome is Outcome.VACUOUS
+    assert f"side {side.upper()}" in record.reason
+    assert f"{edge.axis}={(edge.a if side == 'a' else edge.b)[edge.axis]} did not" in record.reason
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_a_liar_far_from_the_baseline(embed: World, name: str) -> None:
+    far = Cell.parse("compile=compiled,chunk=chunked,async=async,pp=2")
+    record = embed.judge(run(far, embed.base, witness=liar(far, name)))
+    assert record.outcome is Outcome.VACUOUS
+    assert f"{name}={far[name]} did not take effect" in record.reason
+
+
+def test_processes_that_are_one_process(embed: World) -> None:
+    b = run(PP, embed.base, settings={"executor": "processes", "inputs": "fenced"})
+    record = embed.judge(b, settings=["executor"])
+    assert record.outcome is Outcome.VACUOUS
+    assert "executor=processes did not take effect" in record.reason
+
+
+@pytest.mark.parametrize("cell", [ASYNC, COMPILE], ids=str)
+def test_nothing_compared(embed: World, cell: Cell) -> None:
+    empty = tuple(Output.of(np.zeros(0, np.float32)) for _ in embed.base)
+    for outputs in ((), empty):
+        record = embed.judge(run(cell, outputs), run(BASE, outputs), oracle=None)
+        assert record.outcome is Outcome.VACUOUS
+        assert record.num_compared == 0
+
+
+def test_one_empty_output_among_others(embed: World) -> None:
+    hole = edited(embed.base, 1, [])
+    fails(embed.judge(run(ASYNC, hole), run(BASE, hole), oracle=None), "has no element")
+
+
+def test_an_execution_against_itself(embed: World) -> None:
+    a = run(BASE, embed.base)
+    record = embed.judge(a, a, Comparison.SETTING)
+    assert record.outcome is Outcome.VACUOUS
+
+
+def test_a_blind_case(embed: World) -> None:
+    blind = type(embed.power)(
+        case_id="c", checkpoint="sample", movements=embed.power.movements[:0], blind=True
+    )
+    for proof, text in ((blind, "blind"), (None, "no proof of power")):
+        record = embed.judge(run(ASYNC, embed.base), power=proof)
+        assert record.outcome is Outcome.VACUOUS
+        assert text in record.reason
+        # A difference is a failure all the same.
+        wrong = rounded(embed.truth, seed=5)
+        assert embed.judge(run(ASYNC, wrong), power=proof).outcome is Outcome.FAIL
+
+
+# ------------------------------------------------------------------- pairs that are not a pair
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"plan_digest": "other"},
+        {"padded_tokens": [1]},
+        {"instruction_set": "AVX512"},
+        {"flags": {"MKL_CBWR": "COMPATIBLE", "batch_invariant": "off"}},
+        {"plan_digest": None},
+        {"padded_tokens": None},
+        {"instruction_set": None},
+        {"flags": None},
+    ],
+    ids=str,
+)
+def test_a_pair_that_cannot_attest_its_tier_is_an_error(
+    embed: World, change: dict[str, Any]
+) -> None:
+    wrong = rounded(embed.truth, seed=5)  # it would fail, if it could be held to the same bits
+    record = embed.judge(run(ASYNC, wrong, witness=honest(ASYNC, **change)))
+    assert record.outcome is Outcome.ERROR, record
+    assert next(iter(change)) in record.reason
+
+
+def test_another_thread_count_is_an_error_in_every_tier(embed: World) -> None:
+    for cell in (ASYNC, CHUNK, COMPILE):
+        told = honest(cell)
+        told["ranks"][-1]["num_threads"] = 2
+        record = embed.judge(run(cell, embed.base, witness=told))
+        assert record.outcome is Outcome.ERROR
+        assert "num_threads: [1] against [2]" in record.reason
+
+
+def test_silence_about_threads_is_no_attestation(embed: World) -> None:
+    told = honest(ASYNC)
+    del told["ranks"][0]["num_threads"]
+    record = embed.judge(run(ASYNC, embed.base, witness=told))
+    assert record.outcome is Outcome.ERROR
+    assert "does not attest its num_threads" in record.reason
+
+
+def test_batch_invariant_chunks_are_held_to_the_same_bits_without_the_same_plan(
+    embed: World,
+) -> None:
+    on = {"flags": {"batch_invariant": "on"}}
+    a = run(BASE, embed.base, witness=honest(BASE, **on))
+    assert embed.judge(run(CHUNK, embed.base, witness=honest(CHUNK, **on)), a).outcome == "PASS"
+    other = run(CHUNK, rounded(embed.truth, seed=9), witness=honest(CHUNK, **on))
+    fails(embed.judge(other, a), "ulp")
+
+
+def test_other_flags_are_an_error_in_every_tier(embed: World) -> None:
+    told = honest(COMPILE, flags={"MKL_CBWR": "AUTO,STRICT", "batch_invariant": "on"})
+    record = embed.judge(run(COMPILE, embed.base, witness=told))
+    assert record.outcome is Outcome.ERROR
+    assert "batch_invariant='off' against 'on'" in record.reason
+
+
+def test_an_undeclared_setting_is_an_error(embed: World) -> None:
+    ring = run(ASYNC, embed.base, settings={"executor": "inline", "inputs": "ring"})
+    record = embed.judge(ring)
+    assert record.outcome is Outcome.ERROR
+    assert "inputs (fenced against ring)" in record.reason
+    assert embed.judge(ring, settings=["inputs"]).outcome is Outcome.PASS
+
+
+def test_undeclared_or_absent_axes_are_an_error(embed: World) -> None:
+    both = Cell.parse("async=async,pp=2")
+    record = embed.judge(run(both, embed.base), axes=["async"])
+    assert record.outcome is Outcome.ERROR
+    assert "the cells differ in async, pp" in record.reason
+    record = embed.judge(run(both, embed.base), None, Comparison.EDGE)
+    assert "an edge differs in one axis" in record.reason
+    record = embed.judge(run(BASE, embed.base, "again"), None, Comparison.SETTING)
+    assert record.outcome is Outcome.ERROR
+    assert "differ in no axis and no setting" in record.reason
+
+
+def test_an_axis_that_acted_on_one_side_only_is_an_error(embed: World) -> None:
+    a, b = Cell.parse("compile=compiled"), Cell.parse("compile=compiled,pp=2")
+    record = embed.judge(
+        run(b, embed.base, witness=liar(b, "compile")), run(a, embed.base), Comparison.EDGE
+    )
+    assert record.outcome is Outcome.ERROR
+    assert "the sides also differ in compile" in record.reason
+
+
+def test_a_side_that_crashed_is_an_error(embed: World) -> None:
+    record = embed.judge(run(ASYNC, (), error="worker 1 died"))
+    assert record.outcome is Outcome.ERROR
+    assert "worker 1 died" in record.reason
+    record = embed.judge(run(ASYNC, embed.base), run(BASE, (), error="out of memory"))
+    assert "side A" in record.reason
+
+
+def test_no_oracle_where_one_decides_is_an_error(embed: World) -> None:
+    for cell in (CHUNK, COMPILE):
+        assert embed.judge(run(cell, embed.base), oracle=None).outcome is Outcome.ERROR
+
+
+def test_a_broken_oracle_is_an_error(embed: World) -> None:
+    for truth in (embed.truth[:-1], [Output.of(o.float64 * np.nan) for o in embed.truth]):
+        assert embed.judge(run(COMPILE, embed.base), oracle=truth).outcome is Outcome.ERROR
+
+
+def test_a_hazard_fails_whatever_the_numbers(embed: World) -> None:
+    told = honest(ASYNC)
+    told["ranks"][0]["hazards"] = ["write of rows by step 2 unordered with read by copy 1"]
+    fails(embed.judge(run(ASYNC, embed.base, witness=told)), "happens-before: rank 0: write")
+    base = honest(BASE)
+    base["ranks"][0]["hazards"] = ["x"]
+    fails(embed.judge(run(ASYNC, embed.base), run(BASE, embed.base, witness=base)), "side A")
+
+
+def test_inapplicable_is_neither_pass_nor_vacuous(embed: World) -> None:
+    record = embed.judge(run(ASYNC, ()), inapplicable="async=async cannot act: one step")
+    assert record.outcome is Outcome.INAPPLICABLE
+    assert record.reason == "async=async cannot act: one step"
+
+
+# ------------------------------------------------------------------------- the baseline itself
+
+
+def test_a_wrong_baseline_fails_against_float64(embed: World) -> None:
+    def against(outputs: tuple[Output, ...], **changes: Any) -> PairRecord:
+        options: dict[str, Any] = {"power": embed.power, "bounds": embed.bounds, **changes}
+        return oracle_pair(embed.subject, run(BASE, outputs), embed.truth, **options)
+
+    assert against(embed.base).outcome is Outcome.PASS
+    fails(against(rounded(embed.truth, size=2e-5)), "against float64, bound 1e-05")
+    fails(against(embed.base[:-1]), "4 outputs for 5 prompts")
+    fails(against(edited(embed.base, 0, embed.base[0].data * np.nan)), "not finite")
+    assert against(()).outcome is Outcome.VACUOUS
+    assert against(embed.base, power=None).outcome is Outcome.VACUOUS
+    same = (embed.base[0], embed.base[0], *embed.base[2:])
+    fails(against(same), "the same output")
+    # 6e-6 is within the cap, and more than twice what a trusted twin needs.
+    twin = rounded(embed.truth, size=2e-6, seed=8)
+    worse = rounded(embed.truth, size=6e-6, seed=7)
+    assert against(worse).outcome is Outcome.PASS
+    fails(against(worse, twin=twin), "against float64")
+    assert against(rounded(embed.truth, size=3e-6), twin=twin).outcome is Outcome.PASS
+    # A hopeless twin does not raise the cap.
+    bad = rounded(embed.truth, size=1e-2, seed=8)
+    fails(against(rounded(embed.truth, size=2e-5), twin=bad), "bound 1e-05")
+
+
+def test_an_edge_between_two_equally_wrong_cells_is_no_finding(embed: World) -> None:
+    a, b = Cell.parse("pp=2"), Cell.parse("pp=2,compile=compiled")
+    wrong = rounded(embed.truth, size=1e-3, seed=4)
+    record = embed.judge(run(b, wrong), run(a, wrong), Comparison.EDGE)
+    assert record.outcome is Outcome.PASS
+    assert "both are further from float64" in record.warnings[0]
+    # One of them right: the edge is where it changes, whichever side is wrong.
+    fails(embed.judge(run(b, embed.base), run(a, wrong), Comparison.EDGE), "B is nearer")
+    fails(embed.judge(run(b, wrong), run(a, embed.base), Comparison.EDGE), "A is nearer")
+
+
+def test_a_variant_better_than_the_baseline_passes(embed: World) -> None:
+    better = tuple(Output.of(o.data.astype(np.float32)) for o in embed.truth)
+    record = embed.judge(run(COMPILE, better))
+    assert record.outcome is Outcome.PASS
+    assert measured(record)["oracle_error"] < measured(record)["oracle_error_reference"]
+
+
+def test_an_empty_calibration_says_that_the_oracle_stands_alone(embed: World) -> None:
+    bounds = Bounds(errors=embed.bounds.errors, calibration=Calibration({}))
+    record = embed.judge(run(CHUNK, rounded(embed.truth, seed=9)), bounds=bounds)
+    assert any("the oracle bound stands alone" in m.why for m in record.measurements)

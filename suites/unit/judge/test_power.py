@@ -1,0 +1,99 @@
+"""Power: a case counts when its output moves plainly as its input is changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.judge import Output, Perturbation, power
+from suites.unit.judge.pairs import World, edited, rounded
+
+POINT = 12
+
+
+@pytest.fixture(scope="module")
+def embed() -> World:
+    return World.of("embed", normalize=False)
+
+
+@pytest.fixture(scope="module")
+def tokens() -> World:
+    return World.of("token_embed", normalize=False)
+
+
+def change(output: Output, token: int = 0) -> Perturbation:
+    return Perturbation(name="token replaced", prompt=0, token=token, output=output)
+
+
+def blind(world: World, output: Output, token: int = 0, *, causal: bool = True) -> bool:
+    record = power(world.subject, world.base, [change(output, token)], world.bounds, causal=causal)
+    return record.blind
+
+
+@pytest.mark.parametrize(("factor", "is_blind"), [(0.0, True), (0.9, True), (1.1, False)])
+def test_an_output_has_power_from_a_hundred_tolerances_on(
+    embed: World, *, factor: float, is_blind: bool
+) -> None:
+    threshold = embed.bounds.power(embed.subject.key(0))
+    moved = embed.base[0].float64 * (1 + factor * threshold)
+    assert blind(embed, Output.of(moved)) is is_blind
+
+
+def test_no_perturbation_is_no_proof(embed: World) -> None:
+    assert power(embed.subject, embed.base, [], embed.bounds, causal=True).blind
+
+
+def test_one_prompt_that_stands_still_blinds_the_case(embed: World) -> None:
+    moved = rounded(embed.truth, size=0.5)
+    changes = [change(moved[0]), Perturbation(name="x", prompt=1, token=0, output=embed.base[1])]
+    record = power(embed.subject, embed.base, changes, embed.bounds, causal=True)
+    assert record.blind
+    assert [m.exceeded for m in record.movements] == [True, False]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_broken_numbers_are_not_movement(embed: World, value: float) -> None:
+    assert blind(embed, edited(embed.base, 0, embed.base[0].data * 0 + value)[0])
+
+
+def moved_from(world: World, first: int) -> np.ndarray:
+    rows = world.base[0].data.copy()
+    rows[first:] *= np.float32(1.5)
+    return rows
+
+
+def test_rows_from_the_changed_token_on_must_move(tokens: World) -> None:
+    assert not blind(tokens, Output.of(moved_from(tokens, POINT)), POINT)
+    # Rows before it cannot see it: asked to move as well, they blind the case.
+    assert blind(tokens, Output.of(moved_from(tokens, POINT)), 0)
+    assert blind(tokens, Output.of(moved_from(tokens, POINT)), POINT, causal=False)
+    assert not blind(tokens, Output.of(moved_from(tokens, 0)), POINT, causal=False)
+
+
+def test_a_token_that_moves_only_its_own_row_proves_nothing(tokens: World) -> None:
+    rows = tokens.base[0].data.copy()
+    rows[POINT] *= np.float32(1.5)
+    assert blind(tokens, Output.of(rows), POINT)
+
+
+def test_a_row_that_stands_still_blinds_the_case(tokens: World) -> None:
+    rows = moved_from(tokens, POINT)
+    rows[20] = tokens.base[0].data[20]
+    assert blind(tokens, Output.of(rows), POINT)
+
+
+def test_a_perturbation_past_the_end_proves_nothing(tokens: World) -> None:
+    assert blind(tokens, Output.of(moved_from(tokens, 0)), 40)
+
+
+def test_a_perturbation_keeps_the_shape(embed: World) -> None:
+    with pytest.raises(ValueError, match=r"expected \(24,\), got \(23,\)"):
+        blind(embed, Output.of(embed.base[0].data[:-1]))
+
+
+def test_a_blind_movement_is_told_with_what_it_needed(embed: World) -> None:
+    record = power(embed.subject, embed.base, [change(embed.base[0])], embed.bounds, causal=True)
+    (movement,) = record.movements
+    assert movement.value == 0
+    assert movement.bound == embed.bounds.power(embed.subject.key(0))
+    assert "prompt 0, token replaced" in movement.metric
