@@ -1,4 +1,4 @@
-"""The pytest plug-in in a run of its own: MKL pinned before torch, one seed, the same cases."""
+"""The pytest plug-in in runs of its own: MKL pinned before torch, one seed, the same cases."""
 
 from __future__ import annotations
 
@@ -7,92 +7,84 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PINNED = ("MKL_CBWR", "CI")
 
-DRAWS = """
+PROGRAM = """
+import os
 from hypothesis import given, settings, strategies as st
 
 @settings(max_examples=5)
 @given(number=st.integers(0, 10**9))
 def test_draw(number):
     print("drew", number)
+
+def test_mkl():
+    print("mkl", os.environ["MKL_CBWR"])
 """
 
 
-def run_pytest(
-    folder: Path, source: str, *options: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run `source` as a test module under the plug-in, without what this run pinned itself."""
-    (folder / "test_it.py").write_text(source)
+class Run(NamedTuple):
+    """What a fresh pytest run under the plug-in printed."""
+
+    drawn: list[str]
+    mkl: str
+    header: str
+
+
+def fresh_run(folder: Path, *options: str, **environment: str) -> Run:
+    """Run PROGRAM in a process of its own, without what this process has pinned."""
+    (folder / "test_it.py").write_text(PROGRAM)
     clean = {k: v for k, v in os.environ.items() if k not in PINNED}
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "harness.pytest_plugin",
-            "-s",
-            "test_it.py",
-            *options,
-        ],
+    command = [sys.executable, "-m", "pytest", "-p", "harness.pytest_plugin", "-s", "test_it.py"]
+    done = subprocess.run(
+        [*command, *options],
         cwd=folder,
         env=clean | {"PYTHONPATH": str(ROOT)} | environment,
         capture_output=True,
         text=True,
         check=False,
     )
-
-
-def draws(folder: Path, *options: str, **environment: str) -> list[str]:
-    """The numbers that a property test draws in a fresh run."""
-    done = run_pytest(folder, DRAWS, *options, **environment)
-    assert done.returncode == 0, done.stdout
-    numbers: list[str] = re.findall(r"drew (\d+)", done.stdout)
-    assert numbers, done.stdout
-    return numbers
+    assert done.returncode == 0, done.stdout + done.stderr
+    return Run(
+        drawn=re.findall(r"drew (\d+)", done.stdout),
+        mkl="".join(re.findall(r"mkl (\S+)", done.stdout)),
+        header="".join(re.findall(r"^parity: .*", done.stdout, re.MULTILINE)),
+    )
 
 
 def test_seed_decides_the_cases(tmp_path: Path) -> None:
-    first = draws(tmp_path, "--parity-seed=7")
-    assert draws(tmp_path, "--parity-seed=7") == first
-    assert draws(tmp_path, "--parity-seed=8") != first
+    first, again = fresh_run(tmp_path), fresh_run(tmp_path)
+    assert first.drawn
+    assert again.drawn == first.drawn
+    other = fresh_run(tmp_path, "--parity-seed=7")
+    assert other.drawn != first.drawn
+    assert "seed 0 (again with --parity-seed=0), hypothesis profile parity," in first.header
+    assert "seed 7 (again with --parity-seed=7), hypothesis profile parity," in other.header
 
 
-def test_default_is_deterministic(tmp_path: Path) -> None:
-    assert draws(tmp_path) == draws(tmp_path)
+def test_ci_fixes_the_cases_unless_a_seed_is_given(tmp_path: Path) -> None:
+    first, again = fresh_run(tmp_path, CI="true"), fresh_run(tmp_path, CI="true")
+    assert first.drawn
+    assert again.drawn == first.drawn
+    assert "hypothesis profile parity-ci," in first.header
+    assert fresh_run(tmp_path, "--parity-seed=7", CI="true").drawn != first.drawn
 
 
-def test_a_seed_is_obeyed_in_ci(tmp_path: Path) -> None:
-    fixed = draws(tmp_path, CI="true")
-    assert draws(tmp_path, CI="true") == fixed
-    assert draws(tmp_path, "--parity-seed=7", CI="true") != fixed
-
-
-def test_header_names_the_seed(tmp_path: Path) -> None:
-    done = run_pytest(tmp_path, "def test_it(): pass", "--parity-seed=7")
-    assert "parity: seed 7 (again with --parity-seed=7)" in done.stdout
-
-
-@pytest.mark.parametrize(("given", "seen"), [(None, "AUTO,STRICT"), ("COMPATIBLE", "COMPATIBLE")])
-def test_mkl_is_pinned_unless_the_caller_chose(
-    tmp_path: Path, given: str | None, seen: str
-) -> None:
-    source = "import os\ndef test_it(): print('mkl', os.environ['MKL_CBWR'])"
-    environment = {} if given is None else {"MKL_CBWR": given}
-    assert f"mkl {seen}\n" in run_pytest(tmp_path, source, **environment).stdout
+def test_mkl_is_pinned_unless_the_caller_chose(tmp_path: Path) -> None:
+    assert fresh_run(tmp_path).mkl == "AUTO,STRICT"
+    assert fresh_run(tmp_path, MKL_CBWR="COMPATIBLE").mkl == "COMPATIBLE"
 
 
 def test_torch_loaded_too_early_is_refused() -> None:
-    environment = {k: v for k, v in os.environ.items() if k != "MKL_CBWR"}
+    # What the plug-in can see is that a module of that name is loaded; which one costs seconds.
+    loaded_first = "import sys, types; sys.modules['torch'] = types.ModuleType('torch')"
     done = subprocess.run(
-        [sys.executable, "-c", "import torch, harness.pytest_plugin"],
+        [sys.executable, "-c", f"{loaded_first}\nimport harness.pytest_plugin"],
         cwd=ROOT,
-        env=environment,
+        env={k: v for k, v in os.environ.items() if k != "MKL_CBWR"},
         capture_output=True,
         text=True,
         check=False,
