@@ -70,12 +70,21 @@ class CaseSpace:
         return min(self.edges.max_len, self.max_case_tokens)
 
     @property
+    def most_prompts(self) -> int:
+        """Prompts of a case that fills MIN_STEPS steps of a whole-prefill plan."""
+        return (MIN_STEPS - 1) * self.max_num_seqs + 1
+
+    @property
     def classes(self) -> tuple[str, ...]:
         """Boundary classes that cases of this space can hit by their token ids."""
+        # Beside the prompt that hits a class, every other one needs a token.
+        limit = self.prompt_limit
+        if self.max_case_tokens is not None:
+            limit = min(limit, self.max_case_tokens - self.most_prompts + 1)
         names = [
             name
             for name in length_classes(self.edges)
-            if min(candidates(name, self.edges)) <= self.prompt_limit
+            if min(candidates(name, self.edges)) <= limit
             and (self.chunkable or "chunk" not in name)
         ]
         both = SINGLE_CHUNK in names and THREE_CHUNKS in names
@@ -138,7 +147,7 @@ def cases(
 
 def _prompt_counts(space: CaseSpace) -> st.SearchStrategy[int]:
     """Mostly enough prompts for three steps, so that steps can overlap at PP=2 as well."""
-    enough = (MIN_STEPS - 1) * space.max_num_seqs + 1
+    enough = space.most_prompts
     fewer = range(min(enough, space.max_num_seqs + 1), enough)
     return st.sampled_from((enough, enough, enough, *fewer))
 
@@ -148,7 +157,8 @@ def _lengths(draw: st.DrawFn, space: CaseSpace, focus: str, count: int) -> list[
     """Lengths of which the first hits `focus`, all within the case's tokens."""
     left = space.max_case_tokens or count * space.edges.max_len
     found: list[int] = []
-    for index in range(count):
+    twice = focus in (EQUAL_LENGTHS, DUPLICATES)
+    for index in range(count - 1 if twice else count):
         # Every prompt still to come gets at least one token.
         limit = min(space.prompt_limit, max(1, left - (count - index - 1)))
         if focus == SHORT_AND_LONG and index < 2:
@@ -157,14 +167,12 @@ def _lengths(draw: st.DrawFn, space: CaseSpace, focus: str, count: int) -> list[
             name = focus
         else:
             name = draw(st.sampled_from(_company(space, limit)))
-        if focus in (EQUAL_LENGTHS, DUPLICATES) and index == 0:
-            limit = max(1, left // count)
+        if index == 0 and twice:
+            limit = max(1, min(limit, left // count))
         fitting = [n for n in candidates(name, space.edges) if n <= limit] or [limit]
         found.append(draw(st.sampled_from(fitting[:_FEW])))
-        left -= found[-1]
-    if focus in (EQUAL_LENGTHS, DUPLICATES):
-        found[-1] = found[0]
-    return found
+        left -= found[-1] * (2 if index == 0 and twice else 1)
+    return [*found, found[0]] if twice else found
 
 
 _FEW = 24

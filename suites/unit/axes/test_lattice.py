@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.axes import AXES, AxisError, Cell, admitted, baseline, differing, edges, lattice
@@ -49,6 +49,7 @@ def test_a_cell_equals_the_mapping_a_record_gives_back() -> None:
     assert Cell.of(dict(cell)) in {cell}
 
 
+@settings(max_examples=40)
 @given(st.sampled_from(lattice()))
 def test_a_cell_reads_back_from_its_text(cell: Cell) -> None:
     assert Cell.parse(str(cell)) == cell

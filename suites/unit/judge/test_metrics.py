@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.judge import metrics
@@ -25,6 +25,7 @@ def bfloat16(*values: float) -> Output:
     return Output.of(bits.astype(np.uint16), dtype="bfloat16")
 
 
+@settings(max_examples=40)
 @given(st.floats(-8, 8), st.lists(st.floats(-10, 10, width=32), min_size=1, max_size=8))
 def test_relative_l2_is_the_change_of_scale(change: float, values: list[float]) -> None:
     reference = np.array(values, np.float64)
@@ -77,6 +78,7 @@ def test_non_finite_elements_are_counted() -> None:
     assert metrics.num_non_finite(bfloat16(1, math.nan, 2)) == 1
 
 
+@settings(max_examples=40)
 @given(st.data(), st.sampled_from(sorted(WIDTHS)), st.integers(0, 5))
 def test_ulp_distance_counts_steps(data: st.DataObject, dtype: str, steps: int) -> None:
     limit = 1e4
@@ -118,6 +120,7 @@ def test_a_sign_of_zero_differs_at_no_distance() -> None:
     assert (found.differing, found.max_ulp, found.histogram) == (1, 0, {"0": 1})
 
 
+@settings(max_examples=40)
 @given(st.lists(st.floats(width=32), min_size=1, max_size=6))
 def test_equal_bits_do_not_differ_nan_included(values: list[float]) -> None:
     assert metrics.bit_difference(of(*values), of(*values)).differing == 0

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.axes import Cell
@@ -92,6 +92,7 @@ def test_a_broken_calibration_is_named(tmp_path: Path, text: str) -> None:
         Calibration.load(path)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=50), st.floats(1, 3), st.floats(0, 0.1))
 def test_the_bound_of_few_samples_is_k_times_the_largest(
     errors: list[float], k: float, floor: float
