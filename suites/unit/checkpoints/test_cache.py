@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -82,6 +84,24 @@ def test_draft_of_a_dead_builder_is_cleared_away(tmp_path: Path) -> None:
     (abandoned / "model.safetensors").write_bytes(b"half")
     assert fresh(tmp_path).entry("m", "r1", build) == folder
     assert not abandoned.exists()
+
+
+def test_builders_who_arrive_together_build_once(tmp_path: Path) -> None:
+    built: list[Path] = []
+    start = Barrier(4)
+
+    def slowly(folder: Path) -> None:
+        built.append(folder)
+        build(folder)
+
+    def arrive(_number: int) -> Path:
+        start.wait()
+        return fresh(tmp_path).entry("m", "r1", slowly)
+
+    with ThreadPoolExecutor(4) as pool:
+        folders = list(pool.map(arrive, range(4)))
+    assert len(built) == 1
+    assert len(set(folders)) == 1
 
 
 def test_environment_variable_moves_the_cache(
