@@ -123,6 +123,17 @@ def test_a_late_read_has_the_place_of_its_submission() -> None:
     assert early.timeline == "s"
 
 
+def test_a_late_read_does_not_hide_what_its_stream_did_after_it() -> None:
+    order = _Order()
+    reader = order.check.submit("t", host="h", name="read", step=0, reads=(), writes=())
+    after_the_read = order.check.clock("t")
+    order.op("t", name="later")
+    order.check.ran(reader, [order.buffer.tensor])
+    order.check.wait("s", after_the_read)
+    order.op("s")
+    assert [(h.first.name, h.second.name) for h in order.check.hazards] == [("later", "op")]
+
+
 def test_a_pair_is_reported_once_by_its_earliest_steps() -> None:
     order = _Order()
     for step in (4, 5, 6):

@@ -120,6 +120,9 @@ def test_a_failure_reaches_every_waiter_and_stops_the_run(policy: str) -> None:
         copy.submit("good", noting(order, "good"), step=3)
         copy.submit("bad", _fail, step=3)
         bad = copy.record()
+        copy.submit("behind", noting(order, "behind"), step=3)
+        compute.wait(bad)
+        compute.submit("waiting", noting(order, "waiting"), step=3)
         for wait in (lambda: bad.synchronize(HOST), on.drain, on.drain):
             with pytest.raises(WorkerError, match=FAILURE) as caught:
                 wait()

@@ -115,6 +115,20 @@ def test_paced_serves_a_host_that_waits_whatever_the_credit() -> None:
         assert order == ["a"]
 
 
+def test_paced_runs_what_a_hosts_wait_unblocked() -> None:
+    order: list[str] = []
+    with device("paced(1)") as on:
+        slow, fast = on.stream("compute@0"), on.stream("copy@0")
+        slow.submit("a", noting(order, "a"), step=0, cost=100)
+        event = slow.record()
+        fast.wait(event)
+        fast.submit("b", noting(order, "b"), step=0, cost=1)
+        fast.submit("c", noting(order, "c"), step=0, cost=100)
+        assert order == []
+        event.synchronize(HOST)
+        assert order == ["a", "b"]
+
+
 def test_drawn_runs_at_decision_points_and_as_it_is_told() -> None:
     order: list[str] = []
     with device("drawn(0,2,1)") as on:
