@@ -180,7 +180,7 @@ def _measure(dtype: str, products: tuple[tuple[int, int], ...], threads: int) ->
 def _dependent(what: str, rows: int, all_rows: int, threads: int) -> ConfigurationError:
     return ConfigurationError(
         f"batch_invariant: {what} gives other bits on {rows} rows than on {all_rows}, with "
-        f"{threads} threads. Turn batch_invariant off on this machine, or use another build of torch"
+        f"{threads} threads. Turn batch_invariant off on this machine, or use another torch build"
     )
 
 
@@ -226,7 +226,7 @@ def _probes(
 
 
 def _attention_probe(dtype: torch.dtype) -> tuple[Callable[[int, int], torch.Tensor], int]:
-    """A function (start, rows) -> attention of that piece of one prompt, and the prompt's length."""
+    """A function (start, rows) -> attention of that piece of a prompt, and the prompt's length."""
     import torch  # noqa: PLC0415
 
     from engine.attention import paged_attention  # noqa: PLC0415
@@ -243,19 +243,18 @@ def _attention_probe(dtype: torch.dtype) -> tuple[Callable[[int, int], torch.Ten
     def attend(start: int, rows: int) -> torch.Tensor:
         piece = slice(start, start + rows)
         slots = torch.arange(start, start + rows)
-        offsets, starts = torch.tensor([0, rows]), torch.tensor([start])
         attended: torch.Tensor = paged_attention(
             *(heads[piece] for heads in (q, k, v)),
             *cache,
-            offsets,
-            starts,
+            torch.tensor([0, rows]),
+            torch.tensor([start]),
             blocks,
             slots,
-            block_size,
-            width**-0.5,
-            True,
-            "sdpa",
-            True,
+            block_size=block_size,
+            scale=width**-0.5,
+            causal=True,
+            backend="sdpa",
+            batch_invariant=True,
         )
         return attended
 

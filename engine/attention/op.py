@@ -19,12 +19,10 @@ from engine.layers.linear import MIN_ROWS
 KEY_TILE: Final = 512
 """Keys are padded to multiples of this when reduction orders must not depend on their number: the
 CPU kernel behind `scaled_dot_product_attention` splits keys into tiles of 512."""
+_NAME: Final = "pooling_parity::paged_attention"
 
 
-@torch.library.custom_op(
-    "pooling_parity::paged_attention", mutates_args=("cache_keys", "cache_values")
-)
-def paged_attention(
+def _paged_attention(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
@@ -76,8 +74,7 @@ def paged_attention(
     return out.flatten(1)
 
 
-@paged_attention.register_fake
-def _(q: torch.Tensor, *_others: object) -> torch.Tensor:
+def _fake(q: torch.Tensor, *_others: object) -> torch.Tensor:
     return q.new_empty(q.shape[0], q.shape[1] * q.shape[2])
 
 
@@ -121,3 +118,14 @@ def _pad(
     q = F.pad(q, (0, 0, 0, 0, 0, more_rows))
     k, v = (F.pad(heads, (0, 0, 0, 0, 0, more_keys)) for heads in (k, v))
     return q, k, v, mask
+
+
+# Not `torch.library.custom_op`: its first call imports the compiler, which is seconds for every
+# process that only runs eagerly.
+torch.library.define(
+    _NAME, torch.library.infer_schema(_paged_attention, mutates_args=("cache_keys", "cache_values"))
+)
+torch.library.impl(_NAME, "CompositeExplicitAutograd", _paged_attention)
+torch.library.register_fake(_NAME, _fake)
+paged_attention: Final = torch.ops.pooling_parity.paged_attention.default
+"""The operator; its arguments and its result are those of `_paged_attention`."""
