@@ -105,7 +105,7 @@ def _judge(
 def _limit(
     subject: Subject, index: int, oracle: Outputs, twin: Outputs | None
 ) -> tuple[float, str]:
-    cap = ORACLE_CAP[subject.dtype, subject.kind.vector]
+    cap = ORACLE_CAP[subject.dtype, subject.kind]
     if twin is None:
         return cap.floor, cap.why
     key = subject.key(index)

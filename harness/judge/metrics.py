@@ -51,17 +51,27 @@ def max_abs(value: Float64, reference: Float64) -> Float64:
     return largest
 
 
+def scaled_abs(value: Float64, reference: Float64, scale: Float64 | None = None) -> Float64:
+    """Per row, the largest |difference| / max(1, |scale|) (default scale: the reference).
+
+    A logit of 20 is computed to 20 roundings, one of 0.01 is a difference of larger numbers whose
+    roundings stay; a score, at most 1, is held absolutely.
+    """
+    size = np.maximum(1.0, np.abs(reference if scale is None else scale))
+    largest: Float64 = np.max(np.abs(value - reference) / size, axis=-1)
+    return largest
+
+
 def row_errors(
     kind: OutputKind, value: Output, reference: Output, scale: Output | None = None
 ) -> Float64:
-    """The error that bounds are put on, for each row: relative L2 of vectors, else absolute.
+    """The error that bounds are put on, for each row: relative L2 of vectors, else scaled.
 
     `scale` sets the denominator of relative errors, so that the three distances between two runs
     and the oracle share one unit and the triangle inequality holds.
     """
-    if kind.vector:
-        return relative_l2(value.rows, reference.rows, None if scale is None else scale.rows)
-    return max_abs(value.rows, reference.rows)
+    measure = relative_l2 if kind.vector else scaled_abs
+    return measure(value.rows, reference.rows, None if scale is None else scale.rows)
 
 
 def error(kind: OutputKind, value: Output, reference: Output, scale: Output | None = None) -> float:

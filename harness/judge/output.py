@@ -39,13 +39,13 @@ class OutputKind(StrEnum):
 
     @property
     def vector(self) -> bool:
-        """Direction and length matter (relative L2); otherwise each number does (absolute)."""
+        """Direction and length matter (relative L2); otherwise each number does."""
         return self in (OutputKind.EMBEDDING, OutputKind.TOKEN_EMBEDDING)
 
     @property
     def metric(self) -> str:
         """Name of the error that bounds are put on."""
-        return "relative_l2" if self.vector else "max_abs"
+        return "relative_l2" if self.vector else "scaled_abs"
 
 
 def kind_of(task: str, *, activation: bool | None = None) -> OutputKind:

@@ -100,7 +100,10 @@ class Tolerance:
 _HALF = ("float16", "bfloat16")
 
 
-def _tolerance(tier: Tier, dtype: str) -> Tolerance:
+_LOGITS = (OutputKind.LOGIT, OutputKind.TOKEN_LOGIT)
+
+
+def _tolerance(tier: Tier, dtype: str, kind: OutputKind) -> Tolerance:
     if tier is Tier.EXACT:
         return Tolerance(
             k=1.0,
@@ -120,20 +123,27 @@ def _tolerance(tier: Tier, dtype: str) -> Tolerance:
                 "rounded once to half (eps/2), and a residual stream carries a few such roundings"
             ),
         )
+    cancels = kind in _LOGITS
     return Tolerance(
         k=2.0,
-        floor=16 * epsilon,
+        floor=16 * epsilon * (8 if cancels else 1),
         null_factor=3.0,
         why=(
             "k=2 is what float32 gets from PyTorch's accuracy check and FlashAttention's tests; "
-            "floor 16 eps = sqrt(1024) unit roundoffs, the expected error of one reduction over "
-            "1,024 terms (Higham and Mary 2019), which no order of summation can be held below"
+            "floor 16 eps = 32 unit roundoffs, the expected error of one reduction over 1,024 "
+            "terms (Higham and Mary 2019); plain Hugging Face float32 on the 4-layer generated "
+            "checkpoints measured 8 eps (median) to 33 eps (largest of 60) on the pooled row"
+            + (
+                "; 8 times that where two logits cancel: it measured up to 210 eps"
+                if cancels
+                else ""
+            )
         ),
     )
 
 
 TABLE: Mapping[tuple[Tier, str, OutputKind, str], Tolerance] = {
-    (tier, dtype, kind, bucket): _tolerance(tier, dtype)
+    (tier, dtype, kind, bucket): _tolerance(tier, dtype, kind)
     for tier in Tier
     for dtype in EPSILON
     for kind in OutputKind
@@ -145,34 +155,52 @@ NORM: Mapping[str, Tolerance] = {
         k=1.0,
         floor=8 * epsilon if dtype in ("float32", "float64") else epsilon,
         null_factor=1.0,
-        why="|norm - 1| of a normalised row: one reduction and one division in the output's dtype",
+        why=(
+            "|norm - 1| of a normalised row: 2,000 random rows of each of five widths from 64 to "
+            "4,096 measured at most 0.96 eps in float32, 0.18 eps rounded to half (seed 0)"
+        ),
     )
     for dtype, epsilon in EPSILON.items()
 }
 """For normalised outputs, by the dtype they are returned in."""
 
-ORACLE_CAP: Mapping[tuple[str, bool], Tolerance] = {
-    (dtype, vector): Tolerance(
+_CAPS: Mapping[str, float] = {
+    "float64": 1e-12,
+    "float32": 1e-5,
+    "float16": 1.2e-2,
+    "bfloat16": 6e-2,
+}
+_CAP_WHY = (
+    "the baseline is at most twice as far from float64 as a trusted twin and never beyond this "
+    "cap: float32 1e-5 relative is the project's acceptance bar; half precision is held to 3 times "
+    "(float16) and 1.8 times (bfloat16) what a 12-layer model of width 256 measured at most"
+)
+_TOKENS_WHY = "; twice that for the worst of many rows (measured 1.5 to 2.3 x the pooled row's)"
+_SCORE_WHY = "; a score is held to the acceptance bar's 2e-5 absolute in float32"
+_LOGIT_WHY = (
+    "; 8 times that for a logit: the sigmoid's slope is at most 1/4, so 8e-5 is what a score "
+    "within 2e-5 allows, and a difference of two logits cancels (plain Hugging Face float32 "
+    "measured 2.5e-5 on the generated checkpoints)"
+)
+
+ORACLE_CAP: Mapping[tuple[str, OutputKind], Tolerance] = {
+    (dtype, kind): Tolerance(
         k=2.0,
-        floor=cap,
+        floor=cap * factor,
         null_factor=1.0,
-        why=(
-            "the baseline against float64: never more than twice a trusted float32 twin's own "
-            "error, and never above this cap, whatever the twin does"
-        ),
+        why=_CAP_WHY + more,
     )
-    for dtype, vector, cap in (
-        ("float64", True, 1e-12),
-        ("float64", False, 1e-12),
-        ("float32", True, 1e-5),
-        ("float32", False, 2e-5),
-        ("float16", True, 1.2e-2),
-        ("float16", False, 5e-3),
-        ("bfloat16", True, 6e-2),
-        ("bfloat16", False, 4e-2),
+    for dtype, cap in _CAPS.items()
+    for kind, factor, more in (
+        (OutputKind.EMBEDDING, 1, ""),
+        (OutputKind.LOGIT, 8, _LOGIT_WHY),
+        (OutputKind.SCORE, 2, _SCORE_WHY),
+        (OutputKind.TOKEN_EMBEDDING, 2, _TOKENS_WHY),
+        (OutputKind.TOKEN_LOGIT, 8, _LOGIT_WHY),
+        (OutputKind.TOKEN_SCORE, 2, _TOKENS_WHY),
     )
 }
-"""By dtype, and whether the output is a vector (relative L2) or a score (absolute)."""
+"""How far the baseline itself may be from float64."""
 
 POWER_FACTOR = 100.0
 """An output has power when it moves by at least this many reordered tolerances."""

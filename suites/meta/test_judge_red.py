@@ -152,7 +152,7 @@ def test_the_sign_of_zero_in_the_exact_tier(embed: World) -> None:
 def test_a_wrong_logit(logits: World) -> None:
     wrong = edited(logits.base, 2, logits.base[2].data + np.float32(1e-4))
     record = logits.judge(run(COMPILE, wrong))
-    fails(record, "max_abs A")
+    fails(record, "scaled_abs A")
     assert record.worst_prompt == 2
 
 

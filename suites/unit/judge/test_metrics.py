@@ -61,9 +61,11 @@ def test_the_worst_row_is_the_error() -> None:
     assert math.isclose(metrics.error(TOKENS, Output.of(value), Output.of(reference)), 0.5)
 
 
-def test_scores_are_held_absolutely_and_vectors_relatively() -> None:
+def test_scores_are_held_absolutely_and_large_logits_and_vectors_relatively() -> None:
     a, b = of(100.0, dtype="float64"), of(101.0, dtype="float64")
-    assert metrics.error(LOGIT, b, a) == 1.0
+    assert math.isclose(metrics.error(LOGIT, b, a), 0.01)
+    assert metrics.error(LOGIT, of(0.25), of(0.125)) == 0.125
+    assert metrics.error(LOGIT, of(0.25), of(0.125), scale=of(-2.0)) == 0.0625
     assert math.isclose(metrics.error(EMBEDDING, b, a), 0.01)
     assert math.isclose(metrics.error(EMBEDDING, b, a, scale=of(200.0)), 0.005)
 
