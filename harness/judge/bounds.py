@@ -31,11 +31,13 @@ class OracleErrors:
 
     def __init__(self) -> None:
         self._errors: dict[BucketKey, list[float]] = {}
+        self._percentiles: dict[BucketKey, float] = {}
 
     def add(self, key: BucketKey, error: float) -> None:
         """One prompt's error; an infinite or NaN one is the oracle pair's business, not a scale."""
         if np.isfinite(error):
             self._errors.setdefault(key, []).append(float(error))
+            self._percentiles.clear()
 
     def observe(self, subject: Subject, baseline: Outputs, oracle: Outputs) -> None:
         """Add the error of every prompt of a case whose two outputs have the same shape."""
@@ -54,10 +56,10 @@ class OracleErrors:
 
     def bound(self, key: BucketKey, k: float, floor: float) -> float:
         """k x the 99.9th percentile (the largest, below 1,000 samples), at least `floor`."""
-        samples = self.samples(key)
-        if not samples:
-            return floor
-        return max(floor, k * float(np.quantile(samples, QUANTILE, method="higher")))
+        if key not in self._percentiles:
+            samples = self.samples(key) or [0.0]
+            self._percentiles[key] = float(np.quantile(samples, QUANTILE, method="higher"))
+        return max(floor, k * self._percentiles[key])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

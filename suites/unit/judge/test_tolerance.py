@@ -110,6 +110,14 @@ def test_of_many_samples_one_in_a_thousand_is_let_go() -> None:
     assert collected.bound(KEY, 2.0, 0.0) == 2e-6
 
 
+def test_a_later_error_counts() -> None:
+    collected = OracleErrors()
+    collected.add(KEY, 0.25)
+    assert collected.bound(KEY, 2.0, 0.0) == 0.5
+    collected.add(KEY._replace(bucket="1-32"), 1.0)
+    assert collected.bound(KEY, 2.0, 0.0) == 2.0
+
+
 def test_a_bucket_without_samples_has_the_floor() -> None:
     assert OracleErrors().bound(KEY, 2.0, 1e-6) == 1e-6
 
