@@ -15,8 +15,8 @@ from engine.kv.blocks import BlockPool
 from engine.loop import RunLoop
 from engine.models.config import ModelConfig, read_model_config
 from engine.plan import StepPlan, plan_digest
-from engine.pooling.dispatcher import Pooler
-from engine.pooling.options import declared_heads, read_pooling_options
+from engine.pooling.options import read_pooling_options, runner_tasks
+from engine.pooling.tasks import TaskRules
 from engine.request import PoolingOutput, PoolingRequest, Task
 from engine.resources import Resources
 from engine.scheduler.base import Scheduler
@@ -50,12 +50,10 @@ class Engine:
         self.config = resolve(config, self.model_config)
         self._limits = limits_of(self.config, self.model_config)
         options = read_pooling_options(self.config, self.model_config)
-        # Knows what may be asked; holds no weights and never pools.
-        self._pooler = Pooler(
-            options.method,
-            options.tasks,
-            declared_heads(options, self.model_config.hidden_size),
-            overlaps_steps=self.config.overlaps_steps,
+        self._rules = TaskRules(
+            model_tasks=frozenset(options.tasks),
+            runner_tasks=runner_tasks(options),
+            hidden_size=self.model_config.hidden_size,
         )
         self._executor = create_executor(self.config, self._limits, resources)
 
@@ -81,7 +79,7 @@ class Engine:
             check=self.check,
         )
         self._executor.begin_run(taps=taps)
-        loop.run(requests, arrivals)
+        loop.run(requests, arrivals, replayed=plan is not None)
         account = self._executor.end_run()
         return RunResult(
             outputs=loop.outputs,
@@ -93,7 +91,7 @@ class Engine:
 
     @property
     def supported_tasks(self) -> tuple[Task, ...]:
-        return self._pooler.supported_tasks
+        return self._rules.supported_tasks
 
     def check(self, request: PoolingRequest) -> None:
         """Raise RequestError (or UnsupportedTaskError) for a request that cannot be run."""
@@ -116,7 +114,7 @@ class Engine:
                 f"request {name!r}: {len(request.type_ids)} type ids for "
                 f"{request.num_tokens} tokens"
             )
-        self._pooler.check_params(request)
+        self._rules.check_params(request)
 
     def apply_plugin(self, name: str) -> None:
         """Apply `module:callable` to every rank's runner, between runs."""

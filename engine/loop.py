@@ -31,14 +31,23 @@ class RunLoop:
         self._max_in_flight = max_in_flight
         self._in_flight: deque[StepHandle] = deque()
         self._requests: dict[str, PoolingRequest] = {}
+        self._replayed = False
         self.refused: dict[str, str] = {}
         self.outputs: dict[str, PoolingOutput] = {}
         self.plan: list[StepPlan] = []
 
     def run(
-        self, requests: Sequence[PoolingRequest], arrivals: Sequence[int] = ()
+        self,
+        requests: Sequence[PoolingRequest],
+        arrivals: Sequence[int] = (),
+        *,
+        replayed: bool = False,
     ) -> Mapping[str, PoolingOutput]:
-        """Run to the end. `arrivals[i]`: step before which request i arrives."""
+        """Run to the end. `arrivals[i]`: step before which request i arrives.
+
+        Under a replayed plan a refused request is an error at once: its steps cannot be left out.
+        """
+        self._replayed = replayed
         if arrivals and len(arrivals) != len(requests):
             raise ConfigurationError(
                 f"arrivals has {len(arrivals)} entries for {len(requests)} requests; give one each"
@@ -48,6 +57,8 @@ class RunLoop:
                 zip(arrivals or [0] * len(requests), range(len(requests)), strict=True),
             )
         )
+        while replayed and waiting:  # the plan already says when each request's steps come
+            self._admit(requests[waiting.popleft()[1]])
         while waiting or self._scheduler.has_work or self._in_flight:
             idle = not self._scheduler.has_work and not self._in_flight
             while waiting and (idle or waiting[0][0] <= len(self.plan)):
@@ -64,6 +75,8 @@ class RunLoop:
             self._check(request)
             self._scheduler.add(name, request.num_tokens)
         except (RequestError, ConfigurationError) as error:
+            if self._replayed:
+                raise
             self.refused[name] = str(error)
             return
         self._requests[name] = request

@@ -153,6 +153,8 @@ class Runner:
 
     def begin_run(self, *, taps: bool) -> None:
         """Forget the last run's account; the device must be drained."""
+        if self.pooler is not None:
+            self.pooler.reset()  # a run that raised may have left chunks behind
         self._steps: list[StepPlan] = []
         self._chunks: dict[str, int] = {}
         self._padded: list[int] = []
@@ -383,8 +385,10 @@ class Runner:
     # -- accounts ---------------------------------------------------------------------------
 
     def abort(self, request_id: str) -> None:
-        if self.pooler is not None:
-            self.pooler.abort(request_id)
+        """Forget what is retained of a request, after every step already submitted."""
+        pooler, step = self.pooler, self._steps[-1].index if self._steps else 0
+        if pooler is not None:
+            self.compute.submit("abort", lambda: pooler.abort(request_id), step=step)
 
     @property
     def chunks(self) -> Mapping[str, int]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from engine.config import EngineConfig
 from engine.errors import CheckpointError
@@ -18,6 +16,7 @@ from engine.models.base import Model
 from engine.models.config import ModelConfig
 from engine.pooling.dispatcher import PoolingHeads
 from engine.pooling.heads import ClassifierHead, EmbeddingHead
+from engine.pooling.tasks import CLASSIFIER_TASKS, EMBEDDING_TASKS
 from engine.request import Task
 
 
@@ -76,23 +75,21 @@ def read_pooling_options(config: EngineConfig, model: ModelConfig) -> PoolingOpt
     return PoolingOptions(method=method, normalize=normalize, yes_no=yes_no)
 
 
+def runner_tasks(options: PoolingOptions) -> frozenset[Task]:
+    """Tasks some configured head answers."""
+    return EMBEDDING_TASKS | (CLASSIFIER_TASKS if options.yes_no is not None else frozenset())
+
+
 def build_heads(options: PoolingOptions, model: Model) -> PoolingHeads:
     """Heads of the last stage; reads the LM-head rows of a reranker."""
-    heads = declared_heads(options, model.config.hidden_size)
-    if options.yes_no is None:
-        return heads
-    yes, no = model.lm_head_rows([options.yes_no.yes, options.yes_no.no])
-    device = next(model.parameters()).device
-    classifier = ClassifierHead.yes_no(yes.to(device), no.to(device), min_rows=MIN_ROWS)
-    return replace(heads, classifier=classifier)
-
-
-def declared_heads(options: PoolingOptions, hidden_size: int) -> PoolingHeads:
-    """The heads as far as they are known without weights: enough to check a request."""
-    declared = torch.zeros(1, hidden_size)
+    classifier = None
+    if options.yes_no is not None:
+        yes, no = model.lm_head_rows([options.yes_no.yes, options.yes_no.no])
+        device = next(model.parameters()).device
+        classifier = ClassifierHead.yes_no(yes.to(device), no.to(device), min_rows=MIN_ROWS)
     return PoolingHeads(
-        embedding=EmbeddingHead(hidden_size, normalize=options.normalize),
-        classifier=None if options.yes_no is None else ClassifierHead(declared, min_rows=MIN_ROWS),
+        embedding=EmbeddingHead(model.config.hidden_size, normalize=options.normalize),
+        classifier=classifier,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from harness.axes import AXES, Evidence, EvidenceError, differing, setting_witnessed
+from harness.axes.overlap import cannot_overlap
 from harness.judge.subject import Execution, Subject
 from harness.record import Comparison, Json, Tier
 
@@ -78,6 +79,8 @@ def _undeclared_action(
         if any(axis.applicable(run.cell, subject.lengths, run.plan) for run in (a, b)):
             continue
         reasons = [axis.witnessed(run.cell, run.witness) for run in (a, b)]
+        if name == "async" and any(cannot_overlap(run.cell, run.settings) for run in (a, b)):
+            continue
         if (reasons[0] is None) != (reasons[1] is None):
             side = "A" if reasons[0] is not None else "B"
             return f"the sides also differ in {name}: on side {side}, {reasons[side == 'B']}"

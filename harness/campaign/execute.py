@@ -1,0 +1,218 @@
+"""Running cases: every cell of the lattice, each on its recorded plan, as records."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.axes import AXES, Cell, Plan, baseline, lattice
+from harness.campaign.outputs import OutputStore
+from harness.campaign.profile import FENCED_COPY_LAGS, CheckpointPlan
+from harness.campaign.reference import CaseReference
+from harness.case import Case
+from harness.record import (
+    CaseRecord,
+    ExecutionRecord,
+    NoticeRecord,
+    Record,
+    RefusalRecord,
+)
+from harness.strategies.lengths import boundaries_of
+from harness.systems.base import Encoded, Refused, System, SystemRun
+
+ORACLE = {"system": "oracle"}
+"""Settings that mark the float64 answer among a case's executions."""
+PERTURBATIONS = (("first token replaced", 0.0), ("middle token replaced", 0.5))
+"""(name, place in the prompt): what is changed on the baseline to prove power."""
+
+
+def execution_id(case_id: str, cell: Mapping[str, str], settings: Mapping[str, str]) -> str:
+    """Stable id of one case in one cell under these settings."""
+    text = f"{case_id}|{sorted(cell.items())}|{sorted(settings.items())}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@dataclass(slots=True)
+class Clock:
+    """Owns: where the time went, by phase, in seconds."""
+
+    phases: dict[str, float] = field(default_factory=dict)
+
+    def add(self, phase: str, seconds: float) -> None:
+        self.phases[phase] = self.phases.get(phase, 0.0) + seconds
+
+
+class CaseExecutor:
+    """Owns: the recorded plan of the case at hand. Runs cases of one checkpoint on one system."""
+
+    def __init__(
+        self,
+        *,
+        checkpoint: CheckpointPlan,
+        system: System,
+        reference: CaseReference,
+        store: OutputStore,
+        attempts: int,
+        axes: Sequence[str] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._checkpoint, self._system, self._reference = checkpoint, system, reference
+        self._store, self._attempts = store, attempts
+        chosen = [a for name, a in AXES.items() if axes is None or name in axes]
+        fixed = {a.name: a.baseline for a in AXES.values() if a not in chosen}
+        self._cells = lattice(chosen, fixed)
+        self._refused: dict[Cell, str] = {}
+        self.clock = clock or Clock()
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells that can be started, baseline first."""
+        return tuple(cell for cell in self._cells if cell not in self._refused)
+
+    def start(self) -> Iterator[Record]:
+        """Open every cell once; yields the refusals with the system's own reasons."""
+        began = time.perf_counter()
+        for cell in self._cells:
+            settings = {**FENCED_COPY_LAGS, "executor": "inline"}
+            try:
+                self._system.open(cell, settings)
+            except Refused as refusal:
+                self._refused[cell] = str(refusal)
+                yield RefusalRecord(
+                    checkpoint=self._checkpoint.name, cell=dict(cell), reason=str(refusal)
+                )
+        self.clock.add("start-up", time.perf_counter() - began)
+
+    def run(
+        self, case: Case, settings: Mapping[str, str], *, processes: bool = False
+    ) -> Iterator[Record]:
+        """One case in every cell, the oracle's answer and the perturbed baselines.
+
+        `processes`: also run the PP=2 cells with one process a rank.
+        """
+        inline = {**settings, "executor": "inline"}
+        prompts = self._system.encode(case)
+        lengths = tuple(len(p.token_ids) for p in prompts)
+        yield CaseRecord(
+            case_id=case.case_id,
+            checkpoint=self._checkpoint.name,
+            task=case.task,
+            case=case.to_json(),
+            lengths=lengths,
+            boundaries=boundaries_of(lengths, self._checkpoint.edges),
+        )
+        yield self._oracle(case, prompts)
+        plans: dict[str, Plan] = {}
+        for cell in self.cells:
+            record = self._execute(case, prompts, cell, inline, plans.get(cell["chunk"]))
+            if not record.error:
+                plans.setdefault(cell["chunk"], record.plan)
+            yield record
+        yield from self._perturbed(case, prompts, inline)
+        if processes:
+            for cell in self.cells:
+                if cell["pp"] != "1":
+                    apart = {**settings, "executor": "processes"}
+                    yield self._execute(case, prompts, cell, apart, plans.get(cell["chunk"]))
+
+    def _oracle(self, case: Case, prompts: Sequence[Encoded]) -> Record:
+        began = time.perf_counter()
+        outputs = self._reference.outputs(case, prompts)
+        seconds = time.perf_counter() - began
+        self.clock.add("oracle", seconds)
+        name, digest = self._store.write(outputs)
+        return ExecutionRecord(
+            execution_id=execution_id(case.case_id, {}, ORACLE),
+            case_id=case.case_id,
+            checkpoint=self._checkpoint.name,
+            cell={},
+            settings=ORACLE,
+            plan=None,
+            plan_digest="",
+            witness={},
+            outputs=name,
+            output_digest=digest,
+            error="",
+            seconds=seconds,
+        )
+
+    def _perturbed(
+        self, case: Case, prompts: Sequence[Encoded], settings: Mapping[str, str]
+    ) -> Iterator[Record]:
+        for name, place in PERTURBATIONS:
+            changed = [_replaced(prompt, int(place * len(prompt.token_ids))) for prompt in prompts]
+            if name != PERTURBATIONS[0][0] and all(len(p.token_ids) < 2 for p in prompts):
+                continue
+            yield self._execute(
+                case, changed, baseline(), {**settings, "perturbed": name}, None, phase="power"
+            )
+
+    def _execute(
+        self,
+        case: Case,
+        prompts: Sequence[Encoded],
+        cell: Cell,
+        settings: Mapping[str, str],
+        plan: Plan | None,
+        *,
+        phase: str = "engine",
+    ) -> ExecutionRecord:
+        """One run; repeated while real concurrency has not shown the overlap it should."""
+        began = time.perf_counter()
+        shared = {k: v for k, v in settings.items() if k != "perturbed"}
+        run, error, attempt = None, "", 0
+        while run is None or (not error and self._unlucky(cell, shared, run, attempt)):
+            attempt += 1
+            try:
+                session = self._system.open(cell, shared)
+                run = session.run(case, prompts, plan=plan)
+            except Exception as failure:  # noqa: BLE001 - whatever a system raises is its verdict
+                error = _message(failure)
+                self._system.discard(cell, shared)
+                break
+        seconds = time.perf_counter() - began
+        self.clock.add(phase, seconds)
+        name, digest = ("", "") if run is None or error else self._store.write(run.outputs)
+        return ExecutionRecord(
+            execution_id=execution_id(case.case_id, cell, settings),
+            case_id=case.case_id,
+            checkpoint=self._checkpoint.name,
+            cell=dict(cell),
+            settings=dict(settings),
+            plan=None if run is None else run.plan,
+            plan_digest="" if run is None else str(run.witness.get("plan_digest", "")),
+            witness={} if run is None else run.witness,
+            outputs=name,
+            output_digest=digest,
+            error=error,
+            seconds=seconds,
+            attempt=attempt,
+        )
+
+    def _unlucky(
+        self, cell: Cell, settings: Mapping[str, str], run: SystemRun, attempt: int
+    ) -> bool:
+        """Whether threads could have overlapped and did not, and another try is allowed."""
+        if settings.get("stream_policy") != "threaded" or attempt >= self._attempts:
+            return False
+        return AXES["async"].witnessed(cell, run.witness) is not None
+
+
+def _replaced(prompt: Encoded, index: int) -> Encoded:
+    """The prompt with one token exchanged for another of the same prompt or its neighbour id."""
+    tokens = list(prompt.token_ids)
+    others = [t for t in tokens if t != tokens[index]]
+    tokens[index] = others[0] if others else max(tokens[index] - 1, 0) or tokens[index] + 1
+    return Encoded(token_ids=tuple(tokens), type_ids=prompt.type_ids)
+
+
+def _message(failure: Exception) -> str:
+    last = traceback.extract_tb(failure.__traceback__)[-1]
+    place = f"{last.filename.rsplit('/', 1)[-1]}:{last.lineno}"
+    return f"{type(failure).__name__}: {failure} ({place})"
+
+
+__all__ = ["CaseExecutor", "Clock", "NoticeRecord"]

@@ -1,0 +1,180 @@
+"""Judging what was executed, from the records alone: the same code re-judges an old run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.axes import Cell, baseline, differing, edges, inapplicable
+from harness.axes.overlap import cannot_overlap
+from harness.campaign.execute import PERTURBATIONS
+from harness.campaign.outputs import OutputStore
+from harness.case import Case, case_from_json
+from harness.judge.against_oracle import oracle_pair
+from harness.judge.bounds import Bounds
+from harness.judge.output import Output
+from harness.judge.power import Perturbation, power
+from harness.judge.subject import Execution, Subject
+from harness.judge.verdict import judge_pair
+from harness.record import (
+    CaseRecord,
+    Comparison,
+    ExecutionRecord,
+    PairRecord,
+    PowerRecord,
+    Record,
+)
+
+
+@dataclass(slots=True)
+class Executed:
+    """Everything recorded about one case on one checkpoint."""
+
+    case: CaseRecord
+    executions: list[ExecutionRecord] = field(default_factory=list)
+
+
+def executed(records: Sequence[Record]) -> dict[str, list[Executed]]:
+    """Checkpoint -> its cases with their executions, in order."""
+    found: dict[str, dict[str, Executed]] = {}
+    for record in records:
+        if isinstance(record, CaseRecord):
+            found.setdefault(record.checkpoint, {})[record.case_id] = Executed(record)
+        elif isinstance(record, ExecutionRecord):
+            cases = found.get(record.checkpoint, {})
+            if record.case_id in cases:
+                cases[record.case_id].executions.append(record)
+    return {name: list(cases.values()) for name, cases in found.items()}
+
+
+class CheckpointJudge:
+    """Owns: the bounds of one checkpoint in one run. Observe every case, then judge them."""
+
+    def __init__(
+        self,
+        *,
+        dtype: str,
+        causal: bool,
+        store: OutputStore,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self._dtype, self._causal, self._store = dtype, causal, store
+        self._bounds = bounds or Bounds()
+
+    def judge(self, cases: Sequence[Executed]) -> Iterator[PowerRecord | PairRecord]:
+        """Power and pair records of every case; the bounds rest on all of them."""
+        for case in cases:
+            view = _View(case, self._dtype, self._store)
+            reference = view.reference
+            if view.oracle is not None and reference is not None and not reference.error:
+                self._bounds.errors.observe(view.subject, reference.outputs, view.oracle)
+        for case in cases:
+            yield from self._judge_case(_View(case, self._dtype, self._store))
+
+    def _judge_case(self, view: _View) -> Iterator[PowerRecord | PairRecord]:
+        reference = view.reference
+        if reference is None:
+            return  # killed before the baseline ran
+        proof = self._power(view, reference)
+        if proof is not None:
+            yield proof
+        if view.oracle is not None:
+            yield oracle_pair(
+                view.subject, reference, view.oracle, power=proof, bounds=self._bounds
+            )
+        for comparison, a, b, settings in view.pairs():
+            yield judge_pair(
+                view.subject,
+                a,
+                b,
+                comparison=comparison,
+                oracle=view.oracle,
+                power=proof,
+                bounds=self._bounds,
+                settings=settings,
+                inapplicable=_unreachable(view.case.lengths, a, b),
+            )
+
+    def _power(self, view: _View, reference: Execution) -> PowerRecord | None:
+        if reference.error:
+            return None
+        perturbations = []
+        for name, place in PERTURBATIONS:
+            run = view.perturbed.get(name)
+            if run is None or run.error:
+                continue
+            for index, length in enumerate(view.case.lengths):
+                token = int(place * length)
+                if place and not token:
+                    continue
+                perturbations.append(
+                    Perturbation(name=name, prompt=index, token=token, output=run.outputs[index])
+                )
+        return power(
+            view.subject, reference.outputs, perturbations, self._bounds, causal=self._causal
+        )
+
+
+def _unreachable(lengths: Sequence[int], a: Execution, b: Execution) -> str | None:
+    """Why the pair's axes cannot act, known from case, plan and settings before it ran."""
+    reason = inapplicable(a.cell, b.cell, lengths, a.plan or (), b.plan or ())
+    if reason is None and "async" in differing(a.cell, b.cell):
+        reason = cannot_overlap(a.cell, a.settings) or cannot_overlap(b.cell, b.settings)
+    return reason
+
+
+class _View:
+    """One case's executions, outputs loaded, by role."""
+
+    def __init__(self, executed_case: Executed, dtype: str, store: OutputStore) -> None:
+        self.case = executed_case.case
+        case: Case = case_from_json(self.case.case)
+        self.subject = Subject.of(
+            case, checkpoint=self.case.checkpoint, dtype=dtype, lengths=self.case.lengths
+        )
+        self.oracle: tuple[Output, ...] | None = None
+        self.perturbed: dict[str, Execution] = {}
+        self.inline: dict[Cell, Execution] = {}
+        self.apart: dict[Cell, Execution] = {}
+        for record in executed_case.executions:
+            outputs = store.read(record.outputs) if record.outputs else ()
+            if record.settings.get("system") == "oracle":
+                self.oracle = outputs
+                continue
+            run = _execution(record, outputs)
+            if "perturbed" in record.settings:
+                self.perturbed[record.settings["perturbed"]] = run
+            elif record.settings.get("executor") == "processes":
+                self.apart[Cell.of(record.cell)] = run
+            else:
+                self.inline[Cell.of(record.cell)] = run
+
+    @property
+    def reference(self) -> Execution | None:
+        return self.inline.get(baseline())
+
+    def pairs(self) -> Iterator[tuple[Comparison, Execution, Execution, tuple[str, ...]]]:
+        """Every comparison of the case: baseline to cell, edges, inline to processes."""
+        start = baseline()
+        reference = self.inline[start]
+        for cell, run in self.inline.items():
+            if cell != start:
+                yield Comparison.BASELINE, reference, run, ()
+        for edge in edges(self.inline):
+            yield Comparison.EDGE, self.inline[edge.a], self.inline[edge.b], ()
+        for cell, run in self.apart.items():
+            if cell in self.inline:
+                yield Comparison.SETTING, self.inline[cell], run, ("executor",)
+
+
+def _execution(record: ExecutionRecord, outputs: tuple[Output, ...]) -> Execution:
+    witness: Mapping[str, object] = record.witness
+    return Execution(
+        execution_id=record.execution_id,
+        cell=dict(record.cell),
+        settings=dict(record.settings),
+        outputs=outputs,
+        witness=witness,
+        plan=record.plan or (),
+        error=record.error,
+    )

@@ -1,0 +1,117 @@
+"""Profiles: fixed cases, cells and settings, so that two runs of one name mean the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.strategies.lengths import Edges
+
+FENCED_COPY_LAGS: Mapping[str, str] = {"stream_policy": "lag(copy@last)", "inputs": "fenced"}
+SETTINGS: tuple[Mapping[str, str], ...] = (
+    FENCED_COPY_LAGS,
+    {"stream_policy": "paced(1)", "inputs": "fenced"},
+    {"stream_policy": "lag(copy@last)", "inputs": "ring"},
+    {"stream_policy": "lag(compute@last)", "inputs": "fenced"},
+    {"stream_policy": "threaded", "inputs": "fenced"},
+    {"stream_policy": "lag(compute@first)", "inputs": "fenced"},
+)
+"""Rotated over the cases. Every stream lags in turn; async can act where the copy stream does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointPlan:
+    """What a profile does with one checkpoint."""
+
+    name: str
+    cases: int
+    chunk: int
+    max_num_seqs: int
+    max_model_len: int
+    max_case_tokens: int
+    long_cases: int = 0
+    """Cases (of `cases`) with one prompt near `max_model_len` instead of `max_case_tokens`."""
+    process_cases: int = 0
+    """Cases whose PP=2 cells also run with one process a rank."""
+    shards: int = 1
+    """Parts that may run side by side, each in a process of its own."""
+    block_size: int = 16
+    tasks: tuple[str, ...] = ("embed", "token_embed", "score")
+
+    @property
+    def edges(self) -> Edges:
+        return Edges(
+            chunk=self.chunk,
+            budget=self.chunk,
+            block_size=self.block_size,
+            max_len=self.max_model_len,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A named amount of work."""
+
+    name: str
+    meaning: str
+    checkpoints: tuple[CheckpointPlan, ...]
+    attempts: int = 5
+    """Tries of a cell whose overlap is left to real concurrency."""
+    settings: tuple[Mapping[str, str], ...] = SETTINGS
+    timeout_s: float = 300.0
+    """One case in one cell; beyond it the system counts as hung."""
+
+
+def _tiny(name: str, cases: int, process_cases: int = 0) -> CheckpointPlan:
+    return CheckpointPlan(
+        name=name,
+        cases=cases,
+        chunk=16,
+        max_num_seqs=2,
+        max_model_len=256,
+        max_case_tokens=200,
+        process_cases=process_cases,
+    )
+
+
+def _encoder(name: str, cases: int, max_model_len: int = 256) -> CheckpointPlan:
+    return CheckpointPlan(
+        name=name,
+        cases=cases,
+        chunk=16,
+        max_num_seqs=2,
+        max_model_len=max_model_len,
+        max_case_tokens=200,
+        tasks=("embed", "token_embed"),
+    )
+
+
+PROFILES: Mapping[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            name="smoke",
+            meaning="generated checkpoints only; about a minute with a warm compile cache",
+            checkpoints=(_tiny("tiny-qwen3", 12), _encoder("tiny-bert", 6)),
+        ),
+        Profile(
+            name="pr",
+            meaning="generated and real checkpoints, processes included; about five minutes",
+            checkpoints=(
+                CheckpointPlan(
+                    name="smollm2",
+                    cases=17,
+                    chunk=64,
+                    max_num_seqs=2,
+                    max_model_len=384,
+                    max_case_tokens=190,
+                    long_cases=1,
+                    shards=2,
+                ),
+                _tiny("tiny-qwen3", 44, process_cases=2),
+                _encoder("tiny-bert", 30),
+                _encoder("minilm", 18),
+            ),
+        ),
+    )
+}

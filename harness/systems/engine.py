@@ -1,0 +1,214 @@
+"""Our own engine as a system under test: cells and settings become an EngineConfig."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from engine.config import (
+    CacheConfig,
+    EngineConfig,
+    ExecutionConfig,
+    ParallelConfig,
+    SchedulerConfig,
+    StreamPolicy,
+)
+from engine.engine import Engine
+from engine.errors import ConfigurationError
+from engine.models.config import read_model_config
+from engine.plan import plan_from_json, plan_to_json
+from engine.request import PoolingParams, PoolingRequest, Task
+from engine.resources import Resources
+from engine.tokenization import Tokenizer
+from harness.axes import Plan
+from harness.case import Case, Prompt
+from harness.judge.output import Output
+from harness.systems.base import Encoded, Refused, SystemRun, TapRows
+
+_TASKS = {
+    "embed": Task.EMBED,
+    "token_embed": Task.TOKEN_EMBED,
+    "classify": Task.CLASSIFY,
+    "score": Task.CLASSIFY,
+    "token_classify": Task.TOKEN_CLASSIFY,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """What every cell of a campaign shares."""
+
+    model: Path
+    chunk: int
+    """Token budget of a step in a chunked cell."""
+    max_num_seqs: int
+    max_model_len: int
+    block_size: int = 16
+    batch_invariant: bool = False
+    dtype: str = "float32"
+    num_threads: int = 1
+    worker_timeout_s: float = 120.0
+
+
+class EngineSession:
+    """One warm engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def run(
+        self,
+        case: Case,
+        prompts: Sequence[Encoded],
+        *,
+        plan: Plan | None = None,
+        taps: bool = False,
+    ) -> SystemRun:
+        params = PoolingParams(
+            normalize=case.normalize, activation=case.activation, dimensions=case.dimensions
+        )
+        requests = [
+            PoolingRequest(
+                request_id=str(index),
+                token_ids=prompt.token_ids,
+                type_ids=prompt.type_ids,
+                task=_TASKS[case.task],
+                params=params,
+            )
+            for index, prompt in enumerate(prompts)
+        ]
+        replayed = None if plan is None else plan_from_json(plan)
+        result = self.engine.run(requests, plan=replayed, arrivals=case.arrivals, taps=taps)
+        if result.refused:
+            raise ConfigurationError("; ".join(result.refused.values()))
+        return SystemRun(
+            outputs=tuple(
+                Output.of(result.outputs[str(i)].values.numpy()) for i in range(len(prompts))
+            ),
+            plan=plan_to_json(result.plan),
+            witness=result.witness.to_json(),
+            taps=tuple(
+                TapRows(
+                    prompt=int(tap.request_id),
+                    layer=tap.layer,
+                    step=tap.step,
+                    start=tap.start,
+                    rows=np.asarray(tap.rows.float()),
+                )
+                for tap in result.taps
+            ),
+        )
+
+
+class EngineSystem:
+    """Owns: warm engines by (cell, settings) and the resources they share in this process."""
+
+    def __init__(self, options: EngineOptions) -> None:
+        self._options = options
+        self._model = read_model_config(options.model)
+        self._tokenizer: Tokenizer | None = None
+        self._resources: Resources | None = None
+        self._sessions: dict[tuple[tuple[str, str], ...], EngineSession] = {}
+        self._plants: list[str] = []
+
+    @property
+    def dtype(self) -> str:
+        return self._options.dtype
+
+    @property
+    def is_causal(self) -> bool:
+        return self._model.causal
+
+    def encode(self, case: Case) -> tuple[Encoded, ...]:
+        return tuple(self._encode(prompt, case.task) for prompt in case.prompts)
+
+    def _encode(self, prompt: Prompt, task: str) -> Encoded:
+        if prompt.tokens is not None:
+            return Encoded(token_ids=prompt.tokens)
+        if self._tokenizer is None:
+            self._tokenizer = Tokenizer(self._options.model)
+        if prompt.text is not None:
+            found = self._tokenizer.encode(prompt.text)
+        else:
+            assert prompt.query is not None, prompt
+            assert prompt.document is not None, prompt
+            encode = (
+                self._tokenizer.encode_rerank
+                if task == "score" and self.is_causal
+                else self._tokenizer.encode_pair
+            )
+            found = encode(prompt.query, prompt.document)
+        types = tuple(found.type_ids) if any(found.type_ids) else ()
+        return Encoded(token_ids=tuple(found.token_ids), type_ids=types)
+
+    def config(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> EngineConfig:
+        """The engine configuration of a cell."""
+        options = self._options
+        chunked = cell["chunk"] == "chunked"
+        whole_budget = max(options.max_model_len * options.max_num_seqs, options.chunk)
+        stages = int(cell["pp"])
+        return EngineConfig(
+            model=options.model,
+            max_model_len=options.max_model_len,
+            scheduler=SchedulerConfig(
+                max_num_batched_tokens=options.chunk if chunked else whole_budget,
+                max_num_seqs=options.max_num_seqs,
+                chunked_prefill=chunked,
+                async_scheduling=cell["async"] == "async",
+            ),
+            cache=CacheConfig(block_size=options.block_size),
+            execution=ExecutionConfig(
+                mode=cell["compile"],
+                dtype=options.dtype,
+                batch_invariant=options.batch_invariant,
+                num_threads=options.num_threads,
+            ),
+            parallel=ParallelConfig(
+                pipeline_parallel_size=stages,
+                executor=settings.get("executor", "inline") if stages > 1 else "inline",
+                worker_timeout_s=options.worker_timeout_s,
+            ),
+            stream=StreamPolicy.parse(settings.get("stream_policy", "threaded")),
+            inputs=settings.get("inputs", "fenced"),
+            plugins=tuple(self._plants),
+        )
+
+    def open(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> EngineSession:
+        key = _key(cell, settings)
+        if key not in self._sessions:
+            config = self.config(cell, settings)
+            try:
+                if self._resources is None and config.parallel.executor == "inline":
+                    self._resources = Resources(config)
+                resources = self._resources if config.parallel.executor == "inline" else None
+                self._sessions[key] = EngineSession(Engine(config, resources=resources))
+            except ConfigurationError as error:
+                raise Refused(str(error)) from error
+        return self._sessions[key]
+
+    def discard(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> None:
+        session = self._sessions.pop(_key(cell, settings), None)
+        if session is not None:
+            session.engine.close()
+
+    def plant(self, name: str) -> None:
+        for session in self._sessions.values():
+            session.engine.apply_plugin(name)
+        self._plants.append(name)
+
+    def unplant(self, name: str) -> None:
+        self._plants.remove(name)
+        for session in self._sessions.values():
+            session.engine.remove_plugin(name)
+
+    def close(self) -> None:
+        for session in self._sessions.values():
+            session.engine.close()
+        self._sessions = {}
+
+
+def _key(cell: Mapping[str, str], settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted({**cell, **settings}.items()))
