@@ -74,6 +74,33 @@ def test_a_wait_runs_no_more_than_it_needs(policy: str) -> None:
     assert order == ["a", "b"] * 2000
 
 
+@pytest.mark.parametrize("policy", ["threaded", "lag(compute@first)", "lag(compute@last)"])
+def test_a_stream_waits_for_several(policy: str) -> None:
+    order: list[str] = []
+    with device(policy) as on:
+        copy = on.stream("copy@0")
+        for name in ("compute@0", "compute@1"):
+            on.stream(name).submit("first", noting(order, "first"), step=0)
+            copy.wait(on.stream(name).record())
+        copy.submit("last", noting(order, "last"), step=0)
+        on.drain()
+    assert order == ["first", "first", "last"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_drain_orders_everything(policy: str) -> None:
+    with device(policy) as on:
+        shared = buffer(on, "shared")
+        on.stream("compute@0").submit("write", lambda: None, step=0, writes=[shared])
+        on.drain()
+        on.stream("copy@0").submit("write", lambda: None, step=1, writes=[shared])
+        on.host_access("driver", "touch", step=1, reads=[shared])
+        on.drain()
+        assert [hazard.split(" it")[0] for hazard in on.hazards] == [
+            "buffer 'shared': 'write' of step 1 on copy@0 writes"
+        ]
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_an_operation_reads_when_it_runs(policy: str) -> None:
     """Only a policy that runs at submit may see the value that was there at submit."""
@@ -136,10 +163,32 @@ def test_a_failure_reaches_every_waiter_and_stops_the_run(policy: str) -> None:
         assert (bad.done, late.completed, other.completed) == (False, None, None)
         assert on.log.num_operations(0) == 1
 
+        compute.wait(bad)
         on.begin_run()
-        copy.submit("again", noting(order, "again"), step=0)
+        assert copy.record().done  # nothing of the failed run is waited for
+        compute.submit("again", noting(order, "again"), step=0)
         on.drain()
         assert order == ["good", "again"]
+
+
+def test_the_first_failure_is_the_one_that_is_told() -> None:
+    gate = threading.Event()
+
+    def fail_later() -> None:
+        gate.wait()
+        raise TypeError("an after-effect")
+
+    with device("threaded") as on:
+        copy, compute = on.stream("copy@0"), on.stream("compute@0")
+        begun = threading.Event()
+        compute.submit("later", lambda: [begun.set(), fail_later()].clear(), step=3)
+        begun.wait()
+        copy.submit("bad", _fail, step=3)
+        with pytest.raises(WorkerError, match=FAILURE):
+            copy.record().synchronize(HOST)
+        gate.set()
+        with pytest.raises(WorkerError, match=FAILURE):
+            on.drain()
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -129,6 +129,17 @@ def test_paced_runs_what_a_hosts_wait_unblocked() -> None:
         assert order == ["a", "b"]
 
 
+def test_paced_credit_does_not_outlive_a_failed_run() -> None:
+    order: list[str] = []
+    with device("paced(2)") as on:
+        dropped, failing = on.stream("compute@0"), on.stream("copy@0")
+        dropped.submit("a", noting(order, "a"), step=0, cost=9)
+        failing.submit("b", lambda: [][0], step=0, cost=2)
+        on.begin_run()
+        dropped.submit("c", noting(order, "c"), step=0, cost=3)
+        assert order == []  # 2, not 2 + 2 + 2
+
+
 def test_drawn_runs_at_decision_points_and_as_it_is_told() -> None:
     order: list[str] = []
     with device("drawn(0,2,1)") as on:
