@@ -77,7 +77,7 @@ def test_smollm2_answers_are_the_catalogued_tokens() -> None:
 
 
 def test_smollm2_dequantises_to_the_known_weights() -> None:
-    """Another hash means that a library now dequantises differently: every stored figure is void."""
+    """Another hash: a library now dequantises differently, and every stored figure is void."""
     tokenizer_of("smollm2")
     assert (
         weights_sha256(path_of("smollm2"))

@@ -19,6 +19,7 @@ from torch import nn
 
 from harness.checkpoints.catalogue import path_of
 from harness.oracle import oracle as oracle_module
+from harness.oracle import warmup
 from harness.oracle.errors import ImpreciseModel, IncompleteWeights, InvalidPrompt
 from harness.oracle.oracle import Oracle
 from harness.oracle.precision import require_float64
@@ -224,3 +225,21 @@ def _copy(tmp_path: Path, *, drop: str = "", untie: bool = False) -> Path:
         (folder / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
+
+
+def test_vector_math_is_settled_before_the_model_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+    load = oracle_module._load
+    monkeypatch.setattr(oracle_module, "settle_vector_math", lambda: happened.append("settled"))
+    monkeypatch.setattr(
+        oracle_module, "_load", lambda path: (happened.append("loaded"), load(path))[1]
+    )
+    Oracle(path_of("tiny-bert"))
+    assert happened == ["settled", "loaded"]
+
+
+def test_settling_calls_each_function_in_both_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[torch.dtype] = []
+    monkeypatch.setattr(warmup, "_FUNCTIONS", (lambda one: seen.append(one.dtype),))
+    warmup.settle_vector_math.__wrapped__()  # past the once-per-process cache
+    assert seen == [torch.float32, torch.float64]
