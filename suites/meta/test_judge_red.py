@@ -6,6 +6,7 @@ its rule taken out.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,14 @@ def test_exchanged_outputs(cell: Cell, task: str) -> None:
     world = World.of(task, normalize=False) if task == "embed" else World.of(task, activation=False)
     swapped = (world.base[1], world.base[0], *world.base[2:])
     fails(world.judge(run(cell, swapped)), "another order: prompt 0 holds prompt 1's")
+
+
+def test_one_output_returned_twice_is_not_called_an_order(embed: World) -> None:
+    twice = (embed.base[1], *embed.base[1:])
+    record = embed.judge(run(ASYNC, twice))
+    fails(record, "prompt 0: A and B differ")
+    fails(record, "prompts 0 and 1 differ, but side B gives both the same output")
+    assert "another order" not in record.reason
 
 
 @pytest.mark.parametrize("cell", [ASYNC, CHUNK, COMPILE], ids=str)
@@ -161,9 +170,8 @@ def test_an_unnormalised_output_on_both_sides() -> None:
     doubled = tuple(Output.of(o.data * np.float32(2)) for o in world.base)
     record = world.judge(run(ASYNC, doubled), run(BASE, doubled))
     fails(record, "a normalised row on side A has norm off 1 by 1")
-    inferred = World(
-        **{**vars(world), "subject": World.of("embed").subject}
-    )  # normalize=None: the oracle's rows are unit vectors
+    # With normalize=None the oracle decides: its rows are unit vectors.
+    inferred = dataclasses.replace(world, subject=World.of("embed").subject)
     fails(inferred.judge(run(ASYNC, doubled), run(BASE, doubled)), "norm off 1")
 
 
@@ -181,6 +189,15 @@ def test_different_prompts_with_one_output_on_both_sides(task: str) -> None:
     record = world.judge(run(ASYNC, same), run(BASE, same), oracle=None)
     fails(record, "prompts 0 and 1 differ, but side A gives both the same")
     fails(world.judge(run(ASYNC, same), run(BASE, same)), "gives both the same")
+
+
+def test_equal_prompts_may_have_equal_outputs(embed: World) -> None:
+    prompts = (embed.subject.prompts[1], *embed.subject.prompts[1:])
+    subject = dataclasses.replace(embed.subject, prompts=prompts)
+    world = dataclasses.replace(embed, subject=subject)
+    same = (embed.base[1], *embed.base[1:])
+    record = world.judge(run(ASYNC, same), run(BASE, same), oracle=None)
+    assert record.outcome is Outcome.PASS, record
 
 
 def test_equal_outputs_that_float64_has_as_well_are_no_failure(embed: World) -> None:
@@ -345,6 +362,28 @@ def test_an_axis_that_acted_on_one_side_only_is_an_error(embed: World) -> None:
     assert "the sides also differ in compile" in record.reason
 
 
+def test_an_axis_that_cannot_act_on_one_side_is_no_difference(embed: World) -> None:
+    # Two steps overlap at PP=1 and are too few for async to reach past both stages of PP=2.
+    plan = [[["r0", 0, 8, 8]], [["r1", 0, 8, 8]]]
+    a, b = Cell.parse("async=async"), Cell.parse("async=async,pp=2")
+    told = honest(b)
+    for rank in told["ranks"]:
+        rank["lookahead"] = 1
+    ring = {"inputs": "ring"}
+
+    def edge(**changes: Any) -> Outcome:
+        sides = (
+            run(b, embed.base, witness=told, **changes),
+            run(a, embed.base, **changes),
+        )
+        return embed.judge(*sides, Comparison.EDGE).outcome
+
+    assert edge(plan=plan, settings=ring) is Outcome.PASS
+    # Nor is what these settings cannot promise: one fenced buffer, or a policy that never overlaps.
+    assert edge(settings={"inputs": "fenced"}) is Outcome.PASS
+    assert edge(settings=ring) is Outcome.ERROR
+
+
 def test_a_side_that_crashed_is_an_error(embed: World) -> None:
     record = embed.judge(run(ASYNC, (), error="worker 1 died"))
     assert record.outcome is Outcome.ERROR
@@ -403,6 +442,15 @@ def test_a_wrong_baseline_fails_against_float64(embed: World) -> None:
     # A hopeless twin does not raise the cap.
     bad = rounded(embed.truth, size=1e-2, seed=8)
     fails(against(rounded(embed.truth, size=2e-5), twin=bad), "bound 1e-05")
+
+
+def test_a_baseline_that_forgets_to_normalise_is_told_so() -> None:
+    world = World.of("embed", normalize=True)
+    doubled = tuple(Output.of(o.data * np.float32(2)) for o in world.base)
+    record = oracle_pair(
+        world.subject, run(BASE, doubled), world.truth, power=world.power, bounds=world.bounds
+    )
+    fails(record, "a normalised row on side B has norm off 1 by 1")
 
 
 def test_an_edge_between_two_equally_wrong_cells_is_no_finding(embed: World) -> None:

@@ -76,6 +76,12 @@ def test_a_token_that_moves_only_its_own_row_proves_nothing(tokens: World) -> No
     assert blind(tokens, Output.of(rows), POINT)
 
 
+def test_one_row_far_away_and_many_close_by_prove_nothing(tokens: World) -> None:
+    rows = tokens.base[0].data * np.float32(1 + 1e-5)  # above a tolerance, below a hundred
+    rows[POINT] *= np.float32(1.5)
+    assert blind(tokens, Output.of(rows), POINT)
+
+
 def test_a_row_that_stands_still_blinds_the_case(tokens: World) -> None:
     rows = moved_from(tokens, POINT)
     rows[20] = tokens.base[0].data[20]
@@ -83,7 +89,10 @@ def test_a_row_that_stands_still_blinds_the_case(tokens: World) -> None:
 
 
 def test_a_perturbation_past_the_end_proves_nothing(tokens: World) -> None:
-    assert blind(tokens, Output.of(moved_from(tokens, 0)), 40)
+    late = change(Output.of(moved_from(tokens, 0)), 40)
+    record = power(tokens.subject, tokens.base, [late], tokens.bounds, causal=True)
+    assert record.blind
+    assert [m.value for m in record.movements] == [0.0]
 
 
 def test_a_perturbation_keeps_the_shape(embed: World) -> None:
