@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from harness.checkpoints import architectures
@@ -27,7 +29,7 @@ from harness.checkpoints.tokenizer_json import (
     encoder_tokenizer,
 )
 
-RECIPE = "generated-1"
+RECIPE = "generated-2"
 SEED = 20260
 DECODER_POSITIONS, ENCODER_POSITIONS = 4096, 512
 TINY_RERANKER = RerankerSpec(
@@ -38,6 +40,7 @@ TINY_RERANKER = RerankerSpec(
     why="the answer follows a newline, so it is spelt without a space, as in Qwen3-Reranker",
 )
 """Ids of the generated tokenizer; the tests look them up in it."""
+YES_NO_SPREAD = np.float32(0.125)
 
 
 def tiny_qwen3(folder: Path, _say: Say = silent) -> None:
@@ -52,7 +55,8 @@ def tiny_llama(folder: Path, _say: Say = silent) -> None:
 
 def tiny_bert(folder: Path, _say: Say = silent) -> None:
     """Write `tiny-bert` into an empty folder."""
-    _model(folder, architectures.bert(max_positions=ENCODER_POSITIONS), encoder_tokenizer())
+    architecture = architectures.bert(max_positions=ENCODER_POSITIONS)
+    _model(folder, architecture, draw(architecture.tensors, SEED), encoder_tokenizer())
     write_json(
         folder / "tokenizer_config.json",
         {
@@ -79,7 +83,12 @@ GENERATORS: dict[str, Callable[[Path, Say], None]] = {
 
 
 def _decoder(folder: Path, architecture: Architecture) -> None:
-    _model(folder, architecture, decoder_tokenizer())
+    tensors = draw(architecture.tensors, SEED)
+    rows = tensors["model.embed_tokens.weight"]
+    # Unrelated rows give logits of +-11, whose sigmoid no longer moves with the prompt; an eighth
+    # of the spread gives logits of about +-1. Scaling by a power of two is exact everywhere.
+    rows[TINY_RERANKER.yes] = rows[TINY_RERANKER.no] + YES_NO_SPREAD * rows[TINY_RERANKER.yes]
+    _model(folder, architecture, tensors, decoder_tokenizer())
     write_json(
         folder / "tokenizer_config.json",
         {
@@ -97,9 +106,12 @@ def _decoder(folder: Path, architecture: Architecture) -> None:
     TINY_RERANKER.write(folder, THINKING_TEMPLATE)
 
 
-def _model(folder: Path, architecture: Architecture, tokenizer: dict[str, Any]) -> None:
+def _model(
+    folder: Path,
+    architecture: Architecture,
+    tensors: dict[str, NDArray[np.float32]],
+    tokenizer: dict[str, Any],
+) -> None:
     write_json(folder / "config.json", architecture.config)
-    save_file(
-        draw(architecture.tensors, SEED), folder / "model.safetensors", metadata={"format": "pt"}
-    )
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     write_json(folder / "tokenizer.json", tokenizer)

@@ -1,0 +1,222 @@
+"""A campaign on this machine: worker processes execute, this process writes and judges."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from harness.campaign import worker
+from harness.campaign.judging import CheckpointJudge, executed
+from harness.campaign.outputs import OutputStore
+from harness.campaign.spec import Job, RunSpec
+from harness.checkpoints.catalogue import checkpoint
+from harness.judge.bounds import Bounds
+from harness.record import (
+    CaseRecord,
+    EndRecord,
+    ExecutionRecord,
+    NoticeRecord,
+    Outcome,
+    PairRecord,
+    Record,
+    RunWriter,
+    exit_code,
+    record_from_json,
+)
+
+
+class Watcher:
+    """What a caller may watch of a campaign; does nothing by itself."""
+
+    def job_started(self, job: Job) -> None: ...
+
+    def case_started(self, job: Job, record: CaseRecord) -> None: ...
+
+    def execution_finished(self, job: Job, record: ExecutionRecord) -> None: ...
+
+    def job_finished(self, job: Job) -> None: ...
+
+    def judged(self, name: str, counts: Counter[str]) -> None: ...
+
+    def finding_search_started(self, name: str) -> None: ...
+
+
+@dataclass(slots=True)
+class _Seat:
+    """One worker process and the job it is on."""
+
+    process: Any
+    pipe: Connection
+    job: Job | None = None
+    heard: float = field(default_factory=time.monotonic)
+
+
+FindFindings = Callable[[str, Sequence[Any], Sequence[PairRecord], Bounds], Sequence[Record]]
+"""(checkpoint, executed cases, pairs, bounds) -> findings; set by who knows how to re-run."""
+
+
+class LocalCampaign:
+    """Owns: the run folder's writer, the worker processes and the queue of jobs."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        writer: RunWriter,
+        *,
+        workers: int = 2,
+        watcher: Watcher | None = None,
+        find: FindFindings | None = None,
+    ) -> None:
+        self._spec, self._writer, self._workers = spec, writer, workers
+        self._watcher, self._find = watcher or Watcher(), find
+        self._records: dict[str, list[Record]] = {name: [] for name in spec.checkpoints}
+        self._phases: dict[str, float] = defaultdict(float)
+        self._counts: Counter[str] = Counter()
+
+    def run(self) -> EndRecord:
+        """Execute, judge, search for causes; returns the last record written."""
+        began = time.monotonic()
+        jobs = deque(
+            Job(checkpoint=name, shard=shard, num_shards=self._spec.plan(name).shards)
+            for name in self._spec.checkpoints
+            for shard in range(self._spec.plan(name).shards)
+        )
+        open_shards = Counter(job.checkpoint for job in jobs)
+        seats = [self._seat() for _ in range(min(self._workers, len(jobs)))]
+        try:
+            for seat in seats:
+                self._assign(seat, jobs)
+            while any(seat.job is not None for seat in seats):
+                for index, seat in enumerate(seats):
+                    if seat.job is None or self._listen(seat):
+                        continue
+                    job = seat.job
+                    open_shards[job.checkpoint] -= 1
+                    self._watcher.job_finished(job)
+                    if not seat.process.is_alive():
+                        seats[index] = seat = self._replace(seat)
+                    self._assign(seat, jobs)
+                    if not open_shards[job.checkpoint]:
+                        self._judge(job.checkpoint)
+                wait([s.pipe for s in seats if s.job is not None], timeout=0.5)
+        finally:
+            for seat in seats:
+                _stop(seat)
+        end = EndRecord(
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            exit_code=exit_code(self._counts),
+            counts=dict(self._counts),
+            seconds=time.monotonic() - began,
+            phases=dict(self._phases),
+        )
+        self._writer.append(end)
+        return end
+
+    def _seat(self) -> _Seat:
+        ours, theirs = multiprocessing.get_context("spawn").Pipe()
+        # Not a daemon: it starts rank processes of its own. It ends when the pipe closes.
+        process = multiprocessing.get_context("spawn").Process(
+            target=worker.main,
+            args=(theirs, json.dumps(self._spec.to_json()), str(self._writer.folder)),
+            name="parity-worker",
+        )
+        process.start()
+        theirs.close()
+        return _Seat(process=process, pipe=ours)
+
+    def _assign(self, seat: _Seat, jobs: deque[Job]) -> None:
+        seat.job = jobs.popleft() if jobs else None
+        if seat.job is not None:
+            seat.heard = time.monotonic()
+            self._watcher.job_started(seat.job)
+            seat.pipe.send_bytes(json.dumps({"verb": "run", "job": asdict(seat.job)}).encode())
+
+    def _listen(self, seat: _Seat) -> bool:
+        """Take what the worker has said; False when its job is over, one way or another."""
+        assert seat.job is not None
+        while True:
+            try:
+                if not seat.pipe.poll(0):
+                    break
+                message = json.loads(seat.pipe.recv_bytes())
+            except (EOFError, OSError):
+                seat.process.join(timeout=5)
+                self._lose(seat.job, f"its worker died (exit code {seat.process.exitcode})")
+                return False
+            seat.heard = time.monotonic()
+            if "record" in message:
+                self._take(seat.job, record_from_json(message["record"]))
+            elif "done" in message:
+                for phase, seconds in message["phases"].items():
+                    self._phases[phase] += seconds
+                return False
+            else:
+                self._lose(seat.job, f"{message['failed']}\n{message['traceback']}")
+                return False
+        silence = time.monotonic() - seat.heard
+        if silence > 2 * self._spec.profile_object.timeout_s:
+            seat.process.kill()
+            seat.process.join()
+            self._lose(seat.job, f"its worker said nothing for {silence:.0f} s and was killed")
+            return False
+        return True
+
+    def _lose(self, job: Job, why: str) -> None:
+        self._counts[Outcome.ERROR] += 1
+        self._writer.append(NoticeRecord(text=f"{job.label} was not finished: {why}"))
+
+    def _replace(self, seat: _Seat) -> _Seat:
+        seat.pipe.close()
+        return self._seat()
+
+    def _take(self, job: Job, record: Record) -> None:
+        self._writer.append(record)
+        self._records[job.checkpoint].append(record)
+        if isinstance(record, CaseRecord):
+            self._watcher.case_started(job, record)
+        elif isinstance(record, ExecutionRecord):
+            self._watcher.execution_finished(job, record)
+
+    def _judge(self, name: str) -> None:
+        began = time.monotonic()
+        cases = executed(self._records.pop(name)).get(name, [])
+        bounds = Bounds()
+        judge = CheckpointJudge(
+            dtype="float32",
+            causal=checkpoint(name).kind == "decoder",
+            store=OutputStore(self._writer.folder),
+            bounds=bounds,
+        )
+        pairs: list[PairRecord] = []
+        for record in judge.judge(cases):
+            self._writer.append(record)
+            if isinstance(record, PairRecord):
+                pairs.append(record)
+        counts = Counter(str(pair.outcome) for pair in pairs)
+        self._counts.update(counts)
+        self._phases["judge"] += time.monotonic() - began
+        self._watcher.judged(name, counts)
+        if self._find is not None and counts.get(Outcome.FAIL):
+            self._watcher.finding_search_started(name)
+            began = time.monotonic()
+            for finding in self._find(name, cases, pairs, bounds):
+                self._writer.append(finding)
+            self._phases["findings"] += time.monotonic() - began
+
+
+def _stop(seat: _Seat) -> None:
+    with suppress(OSError):  # already gone; joined below
+        seat.pipe.send_bytes(json.dumps({"verb": "stop"}).encode())
+    seat.pipe.close()
+    seat.process.join(timeout=10)
+    if seat.process.is_alive():
+        seat.process.kill()
+        seat.process.join()

@@ -1,0 +1,74 @@
+"""The facts a run starts from: machine, versions, checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+from harness.checkpoints.catalogue import checkpoint, path_of
+from harness.record import CheckpointInfo
+
+_PACKAGES = ("pooling-parity", "torch", "transformers", "hypothesis", "safetensors", "tokenizers")
+
+
+def environment() -> Mapping[str, str]:
+    """Machine and versions, as far as they may change a bit."""
+    found = {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "MKL_CBWR": os.environ.get("MKL_CBWR", ""),
+    }
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def checkpoint_info(name: str) -> CheckpointInfo:
+    """What the report says of a checkpoint; reads headers only."""
+    known, folder = checkpoint(name), path_of(name)
+    digest, parameters = _weights(folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return CheckpointInfo(
+        name=name,
+        kind=known.kind,
+        origin=known.origin,
+        dtype="float32",
+        digest=digest,
+        num_parameters=parameters,
+        num_layers=int(config["num_hidden_layers"]),
+    )
+
+
+def _weights(folder: Path) -> tuple[str, int]:
+    import hashlib  # noqa: PLC0415 - only for this
+    import math  # noqa: PLC0415
+
+    digest, parameters = hashlib.sha256(), 0
+    for file in sorted(folder.glob("*.safetensors")):
+        with file.open("rb") as handle:
+            size = int.from_bytes(handle.read(8), "little")
+            header = handle.read(size)
+        digest.update(header + str(file.stat().st_size).encode())
+        for tensor, about in json.loads(header).items():
+            if tensor != "__metadata__":
+                parameters += math.prod(about["shape"])
+    return digest.hexdigest()[:16], parameters
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"

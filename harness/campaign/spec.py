@@ -1,0 +1,59 @@
+"""What a run was asked to do: plain data, so that workers and replays get the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from harness.campaign.profile import PROFILES, CheckpointPlan, Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """One run's request. `models`: checkpoint name -> folder, for those not in the catalogue."""
+
+    profile: str
+    seed: int
+    checkpoints: tuple[str, ...]
+    axes: tuple[str, ...]
+    plants: tuple[str, ...] = ()
+    """Plug-ins (`module:callable`) put into every instance."""
+    cases_file: str | None = None
+    batch_invariant: bool = False
+
+    def plan(self, name: str) -> CheckpointPlan:
+        """The profile's plan for a checkpoint; for one it does not list, its first plan's sizes."""
+        profile = self.profile_object
+        for plan in profile.checkpoints:
+            if plan.name == name:
+                return plan
+        raise KeyError(name)
+
+    @property
+    def profile_object(self) -> Profile:
+        return PROFILES[self.profile]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in data.items()
+        }
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One shard of one checkpoint's cases: the unit a worker process is given."""
+
+    checkpoint: str
+    shard: int
+    num_shards: int
+
+    @property
+    def label(self) -> str:
+        part = f" {self.shard + 1}/{self.num_shards}" if self.num_shards > 1 else ""
+        return f"{self.checkpoint}{part}"

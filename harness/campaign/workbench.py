@@ -1,0 +1,98 @@
+"""One checkpoint made ready in this process: system, reference, cases, executor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.campaign.execute import CaseExecutor, Clock
+from harness.campaign.outputs import OutputStore
+from harness.campaign.reference import CaseReference
+from harness.campaign.space import draw, space_of
+from harness.campaign.spec import Job, RunSpec
+from harness.case import Case, CaseError, case_from_json
+from harness.checkpoints.catalogue import checkpoint, path_of
+from harness.oracle.cache import CachedOracle
+from harness.record import Record
+from harness.systems.engine import EngineOptions, EngineSystem
+
+
+class Workbench:
+    """Owns: the system under test and the oracle of one checkpoint, until closed."""
+
+    def __init__(self, spec: RunSpec, name: str, folder: Path) -> None:
+        self.spec, self.plan = spec, spec.plan(name)
+        self.checkpoint = checkpoint(name)
+        path = path_of(name)
+        self.system = EngineSystem(
+            EngineOptions(
+                model=path,
+                chunk=self.plan.chunk,
+                max_num_seqs=self.plan.max_num_seqs,
+                max_model_len=self.plan.max_model_len,
+                block_size=self.plan.block_size,
+                batch_invariant=spec.batch_invariant,
+                worker_timeout_s=spec.profile_object.timeout_s,
+            )
+        )
+        for plant in spec.plants:
+            self.system.plant(plant)
+        self.store = OutputStore(folder)
+        self.clock = Clock()
+        self.executor = CaseExecutor(
+            checkpoint=self.plan,
+            system=self.system,
+            reference=CaseReference(oracle=CachedOracle(path), checkpoint=self.checkpoint),
+            store=self.store,
+            attempts=spec.profile_object.attempts,
+            axes=spec.axes,
+            clock=self.clock,
+        )
+        self._path = path
+
+    @property
+    def causal(self) -> bool:
+        return self.checkpoint.kind == "decoder"
+
+    def cases(self) -> list[Case]:
+        """The run's cases for this checkpoint: from the file if one was given, else drawn."""
+        if self.spec.cases_file is not None:
+            return read_cases(Path(self.spec.cases_file))
+        space = space_of(self.checkpoint, self._path, self.plan, self.system.encode)
+        return draw(space, self.plan, self.spec.seed)
+
+    def run(self, job: Job) -> Iterator[Record]:
+        """Records of one shard, as they become known."""
+        yield from self.executor.start()
+        settings = self.spec.profile_object.settings
+        for index, case in enumerate(self.cases()):
+            if index % job.num_shards != job.shard:
+                continue
+            yield from self.executor.run(
+                case,
+                settings[index % len(settings)],
+                processes=index < self.plan.process_cases and self.causal,
+            )
+
+    def close(self) -> None:
+        self.system.close()
+
+
+def read_cases(path: Path) -> list[Case]:
+    """Cases of a JSON-lines file. CaseError names the file, the line and what is wrong."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CaseError(f"cannot read cases from {path}: {error}") from error
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            found.append(case_from_json(json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise CaseError(f"{path} line {number}: {error}") from error
+    if not found:
+        raise CaseError(f"{path} holds no case; write one JSON object a line")
+    return found

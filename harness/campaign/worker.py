@@ -1,0 +1,48 @@
+"""A campaign's worker process: takes jobs, sends back records as they become known."""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from harness.record import to_json
+
+
+def main(connection: Connection, spec_json: str, folder: str) -> None:
+    """Entry point of the spawned process; ends on `stop` or when the driver is gone."""
+    os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")  # before anything loads torch
+
+    from harness.campaign.spec import Job, RunSpec  # noqa: PLC0415 - after the environment is set
+    from harness.campaign.workbench import Workbench  # noqa: PLC0415
+    from harness.oracle.warmup import settle_vector_math  # noqa: PLC0415
+
+    settle_vector_math()
+    spec = RunSpec.from_json(json.loads(spec_json))
+    while True:
+        try:
+            message = json.loads(connection.recv_bytes())
+        except (EOFError, OSError):
+            return
+        if message["verb"] == "stop":
+            return
+        job = Job(**message["job"])
+        bench = None
+        try:
+            bench = Workbench(spec, job.checkpoint, Path(folder))
+            for record in bench.run(job):
+                _send(connection, {"record": to_json(record)})
+            _send(connection, {"done": message["job"], "phases": bench.clock.phases})
+        except Exception as error:  # noqa: BLE001 - the driver must learn of any failure
+            text = f"{type(error).__name__}: {error}"
+            _send(connection, {"failed": text, "traceback": traceback.format_exc()})
+        finally:
+            if bench is not None:
+                bench.close()
+
+
+def _send(connection: Connection, message: dict[str, Any]) -> None:
+    connection.send_bytes(json.dumps(message, allow_nan=False).encode())

@@ -1,0 +1,16 @@
+"""The `parity` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code; a user's mistake is one message."""
+    # Has to be in the environment before anything loads torch (engine.determinism says why).
+    os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+    from harness.cli.app import run_app
+
+    return run_app(list(sys.argv[1:] if arguments is None else arguments))

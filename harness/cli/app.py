@@ -1,0 +1,50 @@
+"""The command table, and the one place where an exception becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from harness.axes import AxisError
+from harness.case import CaseError
+from harness.cli import axes, doctor, faults, models, replay, report, run
+from harness.cli.errors import UsageError
+from harness.record import RecordError
+
+MISUSE = 2
+"""Exit code of a run that could not be judged or a command that could not be understood."""
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+
+app = typer.Typer(
+    name="parity",
+    help="Prove that a pooling engine gives the same answer whichever way it is run, or show "
+    "exactly where it does not.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("run")(run.run)
+app.command("replay")(replay.replay)
+app.command("report")(report.report)
+app.command("faults")(faults.faults)
+app.command("axes")(axes.axes)
+app.command("models")(models.models)
+app.command("doctor")(doctor.doctor)
+
+
+def run_app(arguments: Sequence[str]) -> int:
+    """Exit codes: 0 all passed, 1 a difference, 2 error or misuse, 3 nothing was proved."""
+    try:
+        app(args=list(arguments), prog_name="parity")
+    except SystemExit as request:
+        return request.code if isinstance(request.code, int) else int(bool(request.code))
+    except (UsageError, AxisError, CaseError, RecordError) as error:
+        sys.stderr.write(f"parity: {error}\n")
+        return MISUSE
+    except KeyboardInterrupt:
+        sys.stderr.write("parity: interrupted; what was recorded so far can be read\n")
+        return INTERRUPTED
+    return 0

@@ -1,0 +1,76 @@
+"""`parity axes`: what may be run differently, and how much of it each profile runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+
+def axes(
+    *, as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program")] = False
+) -> None:
+    """List the axes of the lattice, the profiles, and the settings cases rotate through."""
+    if as_json:
+        typer.echo(json.dumps(_document(), indent=1, ensure_ascii=False))
+    else:
+        _print_tables()
+
+
+def _document() -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from harness.axes import AXES
+    from harness.campaign.profile import PROFILES
+    from harness.record import to_json
+
+    return {
+        "axes": [to_json(axis.info) for axis in AXES.values()],
+        "profiles": [
+            {**asdict(profile), "settings": [dict(chosen) for chosen in profile.settings]}
+            for profile in PROFILES.values()
+        ],
+    }
+
+
+def _print_tables() -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from harness.axes import AXES
+    from harness.campaign.profile import PROFILES
+
+    console = Console()
+
+    def table(title: str, *columns: str) -> Table:
+        made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for column in columns:
+            made.add_column(column, overflow="fold")
+        return made
+
+    switches = table("Axes (baseline value first)", "axis", "values", "held to", "meaning")
+    for axis in AXES.values():
+        values = (axis.baseline, *(value for value in axis.values if value != axis.baseline))
+        switches.add_row(axis.name, ", ".join(values), str(axis.tier), axis.meaning)
+    console.print(switches)
+    amounts = table("Profiles", "profile", "checkpoint", "cases", "chunk", "longest", "as processes")
+    settings = table("Settings, rotated over a profile's cases", "profile", "streams", "inputs")
+    for profile in PROFILES.values():
+        for plan in profile.checkpoints:
+            amounts.add_row(
+                profile.name,
+                plan.name,
+                str(plan.cases),
+                str(plan.chunk),
+                str(plan.max_model_len),
+                str(plan.process_cases),
+            )
+        for chosen in profile.settings:
+            settings.add_row(profile.name, chosen["stream_policy"], chosen["inputs"])
+    console.print(amounts)
+    for profile in PROFILES.values():
+        console.print(f"{profile.name}: {profile.meaning}", highlight=False)
+    console.print()
+    console.print(settings)
