@@ -444,6 +444,15 @@ def test_a_wrong_baseline_fails_against_float64(embed: World) -> None:
     fails(against(rounded(embed.truth, size=2e-5), twin=bad), "bound 1e-05")
 
 
+def test_a_baseline_that_crashed_is_an_error_against_float64(embed: World) -> None:
+    crashed = run(BASE, (), error="worker 0 died")
+    record = oracle_pair(
+        embed.subject, crashed, embed.truth, power=embed.power, bounds=embed.bounds
+    )
+    assert record.outcome is Outcome.ERROR
+    assert "worker 0 died" in record.reason
+
+
 def test_a_baseline_that_forgets_to_normalise_is_told_so() -> None:
     world = World.of("embed", normalize=True)
     doubled = tuple(Output.of(o.data * np.float32(2)) for o in world.base)
