@@ -9,6 +9,7 @@ import typer
 
 from harness.axes import AxisError
 from harness.case import CaseError
+from harness.checkpoints.errors import CheckpointError
 from harness.cli import axes, doctor, faults, models, replay, report, run
 from harness.cli.errors import UsageError
 from harness.record import RecordError
@@ -41,7 +42,7 @@ def run_app(arguments: Sequence[str]) -> int:
         app(args=list(arguments), prog_name="parity")
     except SystemExit as request:
         return request.code if isinstance(request.code, int) else int(bool(request.code))
-    except (UsageError, AxisError, CaseError, RecordError) as error:
+    except (UsageError, AxisError, CaseError, CheckpointError, RecordError, OSError) as error:
         sys.stderr.write(f"parity: {error}\n")
         return MISUSE
     except KeyboardInterrupt:

@@ -55,8 +55,11 @@ def _print_tables() -> None:
         values = (axis.baseline, *(value for value in axis.values if value != axis.baseline))
         switches.add_row(axis.name, ", ".join(values), str(axis.tier), axis.meaning)
     console.print(switches)
-    amounts = table("Profiles", "profile", "checkpoint", "cases", "chunk", "longest", "as processes")
+    amounts = table(
+        "Profiles", "profile", "checkpoint", "cases", "chunk", "longest", "as processes"
+    )
     settings = table("Settings, rotated over a profile's cases", "profile", "streams", "inputs")
+    rotations: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for profile in PROFILES.values():
         for plan in profile.checkpoints:
             amounts.add_row(
@@ -67,8 +70,11 @@ def _print_tables() -> None:
                 str(plan.max_model_len),
                 str(plan.process_cases),
             )
-        for chosen in profile.settings:
-            settings.add_row(profile.name, chosen["stream_policy"], chosen["inputs"])
+        rotation = tuple((chosen["stream_policy"], chosen["inputs"]) for chosen in profile.settings)
+        rotations.setdefault(rotation, []).append(profile.name)
+    for rotation, names in rotations.items():
+        for streams, inputs in rotation:
+            settings.add_row(", ".join(names), streams, inputs)
     console.print(amounts)
     for profile in PROFILES.values():
         console.print(f"{profile.name}: {profile.meaning}", highlight=False)

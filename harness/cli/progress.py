@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import (
@@ -43,7 +44,7 @@ class ProgressWatcher(Watcher):
         self._progress.stop()
 
     def job_started(self, job: Job) -> None:
-        total = self._spec.plan(job.checkpoint).cases
+        total = self._num_cases(job.checkpoint)
         share = len(range(job.shard, total, job.num_shards))
         self._tasks[job.label] = self._progress.add_task(job.label, total=share)
         self._say(f"{job.label}: {share} cases")
@@ -61,6 +62,12 @@ class ProgressWatcher(Watcher):
 
     def finding_search_started(self, name: str) -> None:
         self._console.print(f"{name}: looking for the smallest case and the guilty switches")
+
+    def _num_cases(self, name: str) -> int:
+        if self._spec.cases_file is None:
+            return self._spec.plan(name).cases
+        lines = Path(self._spec.cases_file).read_text(encoding="utf-8").splitlines()
+        return sum(bool(line.strip()) for line in lines)
 
     def _say(self, text: str) -> None:
         if not self._console.is_terminal:

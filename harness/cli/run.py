@@ -46,7 +46,7 @@ def run(
         list[str] | None, typer.Option(help="Plant this fault; see `parity faults --list`")
     ] = None,
     seed: Annotated[int, typer.Option(help="Everything drawn follows from it")] = 0,
-    workers: Annotated[int, typer.Option(help="Worker processes")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes")] = 2,
     batch_invariant: Annotated[
         bool, typer.Option(help="Fix every reduction order; chunk is then held to 0 ulp")
     ] = False,

@@ -67,7 +67,7 @@ def judge_pair(
         or _inapplicable(inapplicable)
         or _fair(subject, a, b, comparison, declared, settings, tier)
         or _sound(subject, a, b)
-        or _close(subject, tier, a.outputs, b.outputs, oracle, power, bounds)
+        or _close(subject, tier, a, b, oracle, power, bounds)
     )
     return PairRecord(
         pair_id=pair_id(comparison, a.execution_id, b.execution_id),
@@ -129,9 +129,6 @@ def _fair(
 
 def _sound(subject: Subject, a: Execution, b: Execution) -> Verdict | None:
     """Everything a pair can fail by before any two numbers are compared."""
-    reason = attest.hazards(a, b)
-    if reason is not None:
-        return Verdict(outcome=Outcome.FAIL, reason=reason)
     if not any(output.size for run in (a, b) for output in run.outputs):
         return Verdict(outcome=Outcome.VACUOUS, reason="nothing was compared: no output element")
     reason = (
@@ -139,7 +136,13 @@ def _sound(subject: Subject, a: Execution, b: Execution) -> Verdict | None:
         or checks.finite("A", a.outputs)
         or checks.finite("B", b.outputs)
     )
-    return None if reason is None else Verdict(outcome=Outcome.FAIL, reason=reason)
+    if reason is None:
+        return None
+    return Verdict(outcome=Outcome.FAIL, reason=_joined(reason, attest.hazards(a, b)))
+
+
+def _joined(*reasons: str | None) -> str:
+    return "; ".join(filter(None, reasons))
 
 
 def oracle_mismatch(outputs: Outputs, oracle: Outputs) -> str | None:
@@ -154,12 +157,14 @@ def oracle_mismatch(outputs: Outputs, oracle: Outputs) -> str | None:
 def _close(
     subject: Subject,
     tier: Tier,
-    a: Outputs,
-    b: Outputs,
+    run_a: Execution,
+    run_b: Execution,
     oracle: Outputs | None,
     power: PowerRecord | None,
     bounds: Bounds,
 ) -> Verdict:
+    """The numbers, and last the happens-before check: a race is a FAIL whatever the numbers."""
+    a, b = run_a.outputs, run_b.outputs
     if oracle is not None:
         mismatch = oracle_mismatch(a, oracle)
         if mismatch is not None:
@@ -176,7 +181,7 @@ def _close(
     for side, outputs in (("A", a), ("B", b)):
         failures.append(checks.norm(subject, side, outputs, oracle) or "")
         failures.append(checks.distinct(subject, side, outputs, oracle, bounds) or "")
-    reason = "; ".join(filter(None, failures))
+    reason = _joined(*failures, attest.hazards(run_a, run_b))
     outcome = Outcome.FAIL if reason else Outcome.PASS
     if outcome is Outcome.PASS:
         reason = powerless(power)
