@@ -43,7 +43,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 parity: $(READY) ## Judge the engine: profile pr, on real checkpoints where they can be fetched
-	@$(BIN)/parity models fetch || echo "NOTICE: the real checkpoints could not be fetched;" \
+	@$(BIN)/parity models --fetch || echo "NOTICE: the real checkpoints could not be fetched;" \
 		"going on with generated checkpoints only" >&2
 	$(BIN)/parity run --profile pr
 
@@ -69,7 +69,7 @@ bench: $(READY) ## Measure and print costs; asserts no clock
 	$(BIN)/python -m pytest suites -m bench -s
 
 models: $(READY) ## Fetch, verify and convert the real checkpoints
-	$(BIN)/parity models fetch
+	$(BIN)/parity models --fetch
 
 report: $(READY) ## Write the HTML report of a run again: make report RUN=ID (default: the latest)
 	$(BIN)/parity report $(RUN)

@@ -282,6 +282,8 @@ class NoticeRecord:
 
     kind: ClassVar[str] = "notice"
     text: str
+    detail: str = ""
+    """For whoever debugs, such as a traceback; reports leave it out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

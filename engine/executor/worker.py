@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import tempfile
 import traceback
 from dataclasses import asdict
 from datetime import timedelta
 from multiprocessing.connection import Connection
+from threading import Thread
 from typing import Any
 
 import torch
@@ -27,6 +30,8 @@ from engine.stream.base import Device
 
 def main(connection: Connection, config_json: str, limits_json: str, rank: int, store: str) -> None:
     """Entry point of the spawned process. Every exception becomes one `error` message."""
+    # A rank that waits for another rank, or hangs, does not hear its own pipe close.
+    Thread(target=_end_with_driver, name="parity-driver-watch", daemon=True).start()
     try:
         config = config_from_json(json.loads(config_json))
         worker = Worker(connection, config, RunnerLimits(**json.loads(limits_json)), rank, store)
@@ -37,6 +42,13 @@ def main(connection: Connection, config_json: str, limits_json: str, rank: int, 
     except Exception as error:  # noqa: BLE001 - the driver must learn of any failure
         text = f"{type(error).__name__}: {error}"
         wire.send(connection, {"error": text, "traceback": traceback.format_exc()})
+
+
+def _end_with_driver() -> None:
+    driver = multiprocessing.parent_process()
+    if driver is not None:
+        driver.join()
+        os._exit(1)
 
 
 class Worker:

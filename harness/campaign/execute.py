@@ -73,7 +73,11 @@ class CaseExecutor:
         return tuple(cell for cell in self._cells if cell not in self._refused)
 
     def start(self) -> Iterator[Record]:
-        """Open every cell once; yields the refusals with the system's own reasons."""
+        """Open every cell once; yields the refusals with the system's own reasons.
+
+        A cell that fails otherwise stays: every case then records the failure as its own. Only when
+        the baseline fails is there nothing to go on with, and its exception passes through.
+        """
         began = time.perf_counter()
         for cell in self._cells:
             settings = {**FENCED_COPY_LAGS, "executor": "inline"}
@@ -84,6 +88,9 @@ class CaseExecutor:
                 yield RefusalRecord(
                     checkpoint=self._checkpoint.name, cell=dict(cell), reason=str(refusal)
                 )
+            except Exception:
+                if cell == self._cells[0]:
+                    raise
         self.clock.add("start-up", time.perf_counter() - began)
 
     def run(
@@ -94,7 +101,11 @@ class CaseExecutor:
         `processes`: also run the PP=2 cells with one process a rank.
         """
         inline = {**settings, "executor": "inline"}
-        prompts = self._system.encode(case)
+        try:
+            prompts = self._system.encode(case)
+        except Exception as failure:  # noqa: BLE001 - whatever a system raises is its verdict
+            yield from self._unreadable(case, inline, _message(failure))
+            return
         lengths = tuple(len(p.token_ids) for p in prompts)
         yield CaseRecord(
             case_id=case.case_id,
@@ -102,40 +113,75 @@ class CaseExecutor:
             task=case.task,
             case=case.to_json(),
             lengths=lengths,
-            boundaries=boundaries_of(lengths, self._checkpoint.edges),
+            boundaries=boundaries_of([n for n in lengths if n], self._checkpoint.edges),
         )
         yield self._oracle(case, prompts)
         plans: dict[str, Plan] = {}
+        succeeded: set[Cell] = set()
         for cell in self.cells:
             record = self._execute(case, prompts, cell, inline, plans.get(cell["chunk"]))
             if not record.error:
                 plans.setdefault(cell["chunk"], record.plan)
+                succeeded.add(cell)
             yield record
-        yield from self._perturbed(case, prompts, inline)
+        if self._cells[0] in succeeded:  # else there is nothing to compare a perturbed run with
+            yield from self._perturbed(case, prompts, inline)
         if processes:
             for cell in self.cells:
                 if cell["pp"] != "1":
                     apart = {**settings, "executor": "processes"}
                     yield self._execute(case, prompts, cell, apart, plans.get(cell["chunk"]))
 
-    def _oracle(self, case: Case, prompts: Sequence[Encoded]) -> Record:
-        began = time.perf_counter()
-        outputs = self._reference.outputs(case, prompts)
-        seconds = time.perf_counter() - began
-        self.clock.add("oracle", seconds)
-        name, digest = self._store.write(outputs)
-        return ExecutionRecord(
-            execution_id=execution_id(case.case_id, {}, ORACLE),
+    def _unreadable(self, case: Case, settings: Mapping[str, str], error: str) -> Iterator[Record]:
+        """A case whose prompts cannot be made into tokens: an error in every cell."""
+        yield CaseRecord(
             case_id=case.case_id,
             checkpoint=self._checkpoint.name,
-            cell={},
-            settings=ORACLE,
+            task=case.task,
+            case=case.to_json(),
+            lengths=(0,) * len(case.prompts),
+            boundaries=(),
+        )
+        for cell in self.cells:
+            yield self._without_run(case, cell, settings, error=error)
+
+    def _oracle(self, case: Case, prompts: Sequence[Encoded]) -> ExecutionRecord:
+        began, error = time.perf_counter(), ""
+        name, digest = "", ""
+        try:
+            name, digest = self._store.write(self._reference.outputs(case, prompts))
+        except Exception as failure:  # noqa: BLE001 - one case's trouble may not end the others
+            error = _message(failure)
+        seconds = time.perf_counter() - began
+        self.clock.add("oracle", seconds)
+        return self._without_run(
+            case, {}, ORACLE, error=error, outputs=name, digest=digest, seconds=seconds
+        )
+
+    def _without_run(
+        self,
+        case: Case,
+        cell: Mapping[str, str],
+        settings: Mapping[str, str],
+        *,
+        error: str = "",
+        outputs: str = "",
+        digest: str = "",
+        seconds: float = 0.0,
+    ) -> ExecutionRecord:
+        """Record of what no system ran: it has neither plan nor witness."""
+        return ExecutionRecord(
+            execution_id=execution_id(case.case_id, cell, settings),
+            case_id=case.case_id,
+            checkpoint=self._checkpoint.name,
+            cell=dict(cell),
+            settings=dict(settings),
             plan=None,
             plan_digest="",
             witness={},
-            outputs=name,
+            outputs=outputs,
             output_digest=digest,
-            error="",
+            error=error,
             seconds=seconds,
         )
 

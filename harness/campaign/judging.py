@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.axes import Cell, baseline, differing, edges, inapplicable
 from harness.axes.overlap import cannot_overlap
@@ -20,6 +20,7 @@ from harness.record import (
     CaseRecord,
     Comparison,
     ExecutionRecord,
+    Outcome,
     PairRecord,
     PowerRecord,
     Record,
@@ -82,6 +83,10 @@ class CheckpointJudge:
             yield oracle_pair(
                 view.subject, reference, view.oracle, power=proof, bounds=self._bounds
             )
+        elif view.oracle_error:
+            pair = oracle_pair(view.subject, reference, (), power=proof, bounds=self._bounds)
+            reason = pair.reason if reference.error else f"the oracle: {view.oracle_error}"
+            yield replace(pair, outcome=Outcome.ERROR, reason=reason)
         for comparison, a, b, settings in view.pairs():
             yield judge_pair(
                 view.subject,
@@ -133,13 +138,15 @@ class _View:
             case, checkpoint=self.case.checkpoint, dtype=dtype, lengths=self.case.lengths
         )
         self.oracle: tuple[Output, ...] | None = None
+        self.oracle_error = ""
         self.perturbed: dict[str, Execution] = {}
         self.inline: dict[Cell, Execution] = {}
         self.apart: dict[Cell, Execution] = {}
         for record in executed_case.executions:
             outputs = store.read(record.outputs) if record.outputs else ()
             if record.settings.get("system") == "oracle":
-                self.oracle = outputs
+                self.oracle = None if record.error else outputs
+                self.oracle_error = record.error
                 continue
             run = _execution(record, outputs)
             if "perturbed" in record.settings:

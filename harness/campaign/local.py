@@ -159,7 +159,7 @@ class LocalCampaign:
                     self._phases[phase] += seconds
                 return False
             else:
-                self._lose(seat.job, f"{message['failed']}\n{message['traceback']}")
+                self._lose(seat.job, message["failed"], detail=message["traceback"])
                 return False
         silence = time.monotonic() - seat.heard
         if silence > 2 * self._spec.profile_object.timeout_s:
@@ -169,9 +169,10 @@ class LocalCampaign:
             return False
         return True
 
-    def _lose(self, job: Job, why: str) -> None:
+    def _lose(self, job: Job, why: str, detail: str = "") -> None:
         self._counts[Outcome.ERROR] += 1
-        self._writer.append(NoticeRecord(text=f"{job.label} was not finished: {why}"))
+        text = f"{job.label} was not finished: {why}"
+        self._writer.append(NoticeRecord(text=text, detail=detail))
 
     def _replace(self, seat: _Seat) -> _Seat:
         seat.pipe.close()

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from harness.checkpoints.catalogue import checkpoint, path_of
+from harness.checkpoints.errors import CheckpointDamaged
 from harness.record import CheckpointInfo
 
 _PACKAGES = ("pooling-parity", "torch", "transformers", "hypothesis", "safetensors", "tokenizers")
@@ -35,8 +36,15 @@ def environment() -> Mapping[str, str]:
 def checkpoint_info(name: str) -> CheckpointInfo:
     """What the report says of a checkpoint; reads headers only."""
     known, folder = checkpoint(name), path_of(name)
-    digest, parameters = _weights(folder)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    try:
+        digest, parameters = _weights(folder)
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        num_layers = int(config["num_hidden_layers"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointDamaged(
+            f"checkpoint {name}: cannot read the headers of {folder}: "
+            f"{type(error).__name__}: {error}; delete the folder, then `parity models --fetch`"
+        ) from error
     return CheckpointInfo(
         name=name,
         kind=known.kind,
@@ -44,7 +52,7 @@ def checkpoint_info(name: str) -> CheckpointInfo:
         dtype="float32",
         digest=digest,
         num_parameters=parameters,
-        num_layers=int(config["num_hidden_layers"]),
+        num_layers=num_layers,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.case import Case
+from harness.case import Case, CaseError
 from harness.checkpoints.catalogue import Checkpoint
 from harness.judge.output import Float64, Output
 from harness.oracle.oracle import Reference
@@ -45,7 +45,11 @@ class CaseReference:
             values: Float64 = rows.numpy()
             return values if plain else _shortened(values, case.dimensions or 0, normalize)
         spec = self.checkpoint.reranker
-        assert spec is not None, f"{self.checkpoint.name} has no reranker"
+        if spec is None:
+            raise CaseError(
+                f"task={case.task!r} is not supported: {self.checkpoint.name} has no reranker; "
+                f"it answers {', '.join(self.checkpoint.tasks)}"
+            )
         logit = self.oracle.yes_no_logit(prompt.token_ids, spec.yes, spec.no)
         value = logit if case.activation is False else 1.0 / (1.0 + math.exp(-logit))
         return np.array([value])

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from harness.record import to_json
 
+DRIVER_GONE = 3
+"""Exit code of a worker whose driver ended without a word; nobody is left to read it."""
+
 
 def main(connection: Connection, spec_json: str, folder: str) -> None:
     """Entry point of the spawned process; ends on `stop` or when the driver is gone."""
+    # Without it a worker that compiles or computes would outlive a killed driver by minutes.
+    Thread(target=_end_with_driver, name="parity-driver-watch", daemon=True).start()
     os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")  # before anything loads torch
 
     from harness.campaign.spec import Job, RunSpec  # noqa: PLC0415 - after the environment is set
@@ -44,5 +51,16 @@ def main(connection: Connection, spec_json: str, folder: str) -> None:
                 bench.close()
 
 
+def _end_with_driver() -> None:
+    driver = multiprocessing.parent_process()
+    if driver is not None:
+        driver.join()
+        os._exit(DRIVER_GONE)
+
+
 def _send(connection: Connection, message: dict[str, Any]) -> None:
-    connection.send_bytes(json.dumps(message, allow_nan=False).encode())
+    blob = json.dumps(message, allow_nan=False).encode()
+    try:
+        connection.send_bytes(blob)
+    except OSError:  # the driver has closed its end or is gone; there is nobody to tell
+        os._exit(DRIVER_GONE)

@@ -17,7 +17,7 @@ from engine.config import (
     StreamPolicy,
 )
 from engine.engine import Engine
-from engine.errors import ConfigurationError
+from engine.errors import CompilerUnavailableError, ConfigurationError
 from engine.models.config import read_model_config
 from engine.plan import plan_from_json, plan_to_json
 from engine.request import PoolingParams, PoolingRequest, Task
@@ -185,6 +185,8 @@ class EngineSystem:
                     self._resources = Resources(config)
                 resources = self._resources if config.parallel.executor == "inline" else None
                 self._sessions[key] = EngineSession(Engine(config, resources=resources))
+            except CompilerUnavailableError:
+                raise  # the machine lacks something: an error to be seen, not a cell it may skip
             except ConfigurationError as error:
                 raise Refused(str(error)) from error
         return self._sessions[key]

@@ -158,6 +158,7 @@ def test_every_contract_is_broken_once() -> None:
         ("harness.cli.serve", "engine.plan"),
         ("harness.faults.offender", "engine.plan"),
         ("harness.systems.engine", "engine.plan"),
+        ("harness.systems.engine_facts", "engine.plan"),
         ("suites.unit.offender", "engine.plan"),
     ],
 )
