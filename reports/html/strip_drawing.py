@@ -11,7 +11,7 @@ WIDTH, HEIGHT = 320, 64
 BASE = 44
 """y of the axis."""
 TALLEST = 36
-ZERO_X, SCALE_X = 8, 42
+ZERO_X, SCALE_X = 4, 50
 """Where the zero column and the log scale begin."""
 RIGHT = WIDTH - 12
 

@@ -83,7 +83,7 @@ LOOKS: dict[State, Look] = {
         glyph="⊘",
         letter="R",
         word="REFUSED",
-        short="REFUSED",
+        short="refused",
         meaning="The engine refuses to start in this configuration and says why.",
     ),
     State.ABSENT: Look(

@@ -15,6 +15,7 @@ from reports.view.text import quantity, share_of_bound
 BINS_PER_DECADE = 4
 MAX_BINS = 80
 MAX_STRIPS = 200
+NUM_NEAR = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +45,20 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
-    """Bounded metrics, nearest to their bound first within a checkpoint."""
+class CheckpointNoise:
+    """One checkpoint's bounded metrics, nearest to their bound first."""
 
-    strips: tuple[Strip, ...]
+    checkpoint: str
+    near: tuple[Strip, ...]
+    """The few that come nearest: what a reader should look at."""
+    rest: tuple[Strip, ...]
+    still: tuple[Strip, ...]
+    """Those that measured 0 every time: a picture of them says nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    checkpoints: tuple[CheckpointNoise, ...]
     more: int
 
 
@@ -70,7 +81,23 @@ def noise(run: Run) -> Noise:
             s.metric,
         )
     )
-    return Noise(strips=tuple(strips[:MAX_STRIPS]), more=max(0, len(strips) - MAX_STRIPS))
+    by_checkpoint: dict[str, list[Strip]] = {}
+    for strip in strips[:MAX_STRIPS]:
+        by_checkpoint.setdefault(strip.checkpoint, []).append(strip)
+    return Noise(
+        checkpoints=tuple(_split(name, own) for name, own in by_checkpoint.items()),
+        more=max(0, len(strips) - MAX_STRIPS),
+    )
+
+
+def _split(checkpoint: str, strips: Sequence[Strip]) -> CheckpointNoise:
+    moving = [s for s in strips if s.zeros != s.values]
+    return CheckpointNoise(
+        checkpoint=checkpoint,
+        near=tuple(moving[:NUM_NEAR]),
+        rest=tuple(moving[NUM_NEAR:]),
+        still=tuple(s for s in strips if s.zeros == s.values),
+    )
 
 
 def _strip(key: tuple[str, str, str, str], measured: Sequence[Measurement]) -> Strip:

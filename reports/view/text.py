@@ -71,9 +71,8 @@ def share_of_bound(value: float, bound: float | None) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A share of one, as percent."""
-    scaled = 100 * ratio
-    return f"{0 if scaled == 0 else number(float(f'{scaled:.2g}'))} %"
+    """A share of one, as percent; the space does not break."""
+    return f"{number(float(f'{100 * ratio:.2g}'))}\u00a0%"
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:

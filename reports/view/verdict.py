@@ -32,12 +32,12 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`exit_code` is what the command line returns for these records."""
+    """`exit_code` is what the command line returns for these records; a killed run has none."""
 
     safety: Safety
     headline: str
     sentence: str
-    exit_code: int
+    exit_code: int | None
     interrupted: bool
     counts: tuple[Count, ...]
     num_pairs: int
@@ -65,7 +65,7 @@ def verdict(run: Run) -> Verdict:
         safety=safety,
         headline=headline,
         sentence=sentence,
-        exit_code=code,
+        exit_code=None if code == 0 and safety is Safety.UNPROVEN else code,
         interrupted=run.interrupted,
         counts=tuple(
             Count(look=LOOKS[state_of(o)], pairs=counts[o])

@@ -73,6 +73,14 @@
     });
   }
 
+  // A drawing wider than the screen opens at what it is about.
+  for (const frame of document.querySelectorAll(".along")) {
+    const first = frame.querySelector(".first");
+    if (!first) continue;
+    const there = first.getBoundingClientRect().left - frame.getBoundingClientRect().left;
+    frame.scrollLeft = there - frame.clientWidth / 2;
+  }
+
   // Links into a folded part unfold it.
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -248,6 +248,9 @@ def _case_records(
         _pair(info, case_id, task, 900, BASELINE, BASELINE, Comparison.ORACLE, 64, draw, _never),
         a="oracle",
         axes=(),
+        measurements=(
+            Measurement(metric="relative_l2", value=3e-7, bound=1e-5, why="oracle bound"),
+        ),
         tier=Tier.KERNEL,
     )
     yield replace(
@@ -466,6 +469,7 @@ def hostile_run() -> RecordedRun:
         reason=nasty,
         task=nasty,
         measurements=(Measurement(metric=nasty, value=1.0, bound=2.0, unit=nasty, why=nasty),),
+        cell_b={**failed.cell_b, "pp": nasty},
         warnings=(nasty,),
         settings={nasty: nasty},
     )
@@ -509,3 +513,11 @@ def large_run(num_pairs: int = 10_000) -> RecordedRun:
     for seed, info in enumerate(CHECKPOINTS[:2]):
         records += checkpoint_records(info, each, seed=seed, fails=needs_chunk_and_compile)
     return RecordedRun(manifest=manifest(CHECKPOINTS[:2]), records=(*records, end(records)))
+
+
+def plus(run: RecordedRun, *, manifest_notice: str, notice: str) -> RecordedRun:
+    """`run` with one notice known at its start and one recorded on the way."""
+    return RecordedRun(
+        manifest=replace(run.manifest, notices=(manifest_notice,)),
+        records=(NoticeRecord(text=notice), *run.records),
+    )

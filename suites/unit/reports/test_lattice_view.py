@@ -1,0 +1,110 @@
+"""The lattice map: which cell stands where, what it shows, and which edges it draws."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.record import Comparison, Outcome, PairRecord, RefusalRecord
+from reports.html.lattice_drawing import draw_lattice
+from reports.load import Run, load_run
+from reports.view.cells import gray
+from reports.view.lattice import Lattice, lattices
+from reports.view.looks import State, worst
+from suites.unit.reports.fixtures import BASELINE, REFUSAL, clean_run, failing_run
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return load_run(clean_run(num_cases=2).write(tmp_path_factory.mktemp("run")))
+
+
+def cell_named(lattice: Lattice, cell: Mapping[str, str]) -> str:
+    name = ", ".join(f"{axis}={value}" for axis, value in cell.items())
+    return next(c.look.css for c in lattice.cells if c.name == name)
+
+
+@pytest.mark.parametrize("radices", [(2,), (2, 2), (3, 2), (2, 3, 2)])
+def test_gray_codes_visit_all_and_change_one_digit(radices: tuple[int, ...]) -> None:
+    codes = gray(radices)
+    assert sorted(codes) == sorted(itertools.product(*(range(r) for r in radices)))
+    for a, b in itertools.pairwise(codes):
+        assert sum(x != y for x, y in zip(a, b, strict=True)) == 1
+
+
+def test_the_worst_outcome_decides() -> None:
+    assert worst([]) is State.ABSENT
+    assert worst([Outcome.PASS, Outcome.INAPPLICABLE]) is State.PASS
+    assert worst([Outcome.PASS, Outcome.VACUOUS, Outcome.ERROR]) is State.ERROR
+    assert worst([Outcome.ERROR, Outcome.FAIL]) is State.FAIL
+
+
+def test_a_decoder_has_16_cells_and_32_edges_between_neighbours(clean: Run) -> None:
+    lattice = lattices(clean)[0]
+    assert (lattice.judged_cells, lattice.possible_cells) == (16, 16)
+    assert (lattice.judged_edges, lattice.possible_edges) == (32, 32)
+    for edge in lattice.edges:
+        down, right = (abs(a - b) for a, b in zip(edge.a, edge.b, strict=True))
+        assert sorted((down, right)) in ([0, 1], [0, 3]), "neighbours, round the back included"
+    assert len({(e.a, e.b) for e in lattice.edges}) == 32
+
+
+def test_an_encoder_shows_its_refusals(clean: Run) -> None:
+    lattice = lattices(clean)[2]
+    assert (lattice.judged_cells, lattice.possible_cells, lattice.refused_cells) == (8, 8, 8)
+    assert (lattice.judged_edges, lattice.possible_edges) == (12, 12)
+    assert lattice.refusals == ((REFUSAL, 8),)
+    assert cell_named(lattice, BASELINE | {"chunk": "chunked"}) == "refused"
+
+
+def test_only_the_failing_cells_and_edges_are_red(tmp_path: Path) -> None:
+    lattice = lattices(load_run(failing_run(num_cases=2).write(tmp_path)))[0]
+    red = {c.name for c in lattice.cells if c.look.css == "fail"}
+    assert len(red) == 4
+    assert all("compile=compiled" in n and "chunk=chunked" in n for n in red)
+    axes = [e.axis for e in lattice.edges if e.look.css == "fail"]
+    assert sorted(axes) == ["chunk"] * 4 + ["compile"] * 4
+
+
+def test_a_failure_under_another_setting_is_marked_on_its_cell(clean: Run) -> None:
+    at = next(i for i, p in enumerate(clean.pairs) if p.comparison is Comparison.SETTING)
+    failed = replace(clean.pairs[at], outcome=Outcome.FAIL)
+    run = replace(clean, pairs=(*clean.pairs[:at], failed, *clean.pairs[at + 1 :]))
+    lattice = next(m for m in lattices(run) if m.checkpoint == failed.checkpoint)
+    marked = [c for c in lattice.cells if c.settings.css == "fail"]
+    assert len(marked) == 1
+    assert marked[0].look.css == "pass"
+    assert "1 FAIL" in marked[0].summary
+
+
+def test_pairs_win_over_a_refusal_that_names_their_cell(clean: Run) -> None:
+    wrong = RefusalRecord(checkpoint="tiny-qwen3", cell={"pp": "2"}, reason="mistaken")
+    lattice = lattices(replace(clean, refusals=(wrong,)))[0]
+    assert cell_named(lattice, BASELINE | {"pp": "2"}) == "pass"
+
+
+def test_axes_beyond_four_are_folded_and_named(clean: Run) -> None:
+    def more(pair: PairRecord) -> PairRecord:
+        return replace(pair, cell_a={**pair.cell_a, "tp": "1"}, cell_b={**pair.cell_b, "tp": "2"})
+
+    lattice = lattices(replace(clean, pairs=tuple(more(p) for p in clean.pairs)))[0]
+    assert len(lattice.cells) == 16
+    assert lattice.folded_axes == ("tp",)
+
+
+def test_three_axes_and_three_values_are_drawn_too(clean: Run) -> None:
+    pairs = []
+    for value in ("a", "b", "c"):
+        cell = {"compile": "compiled", "pp": "2", "kind": value}
+        base = {"compile": "eager", "pp": "1", "kind": "a"}
+        pairs.append(replace(clean.pairs[0], cell_a=base, cell_b=cell))
+    lattice = lattices(replace(clean, pairs=tuple(pairs), refusals=()))[0]
+    assert len(lattice.cells) == 12
+    assert sum(c.look.css != "absent" for c in lattice.cells) == 3
+    shape = draw_lattice(lattice)
+    assert len({(c.x, c.y) for c in shape.cells}) == 12
+    assert all(c.x + 92 <= shape.width and c.y + 62 <= shape.height for c in shape.cells)
