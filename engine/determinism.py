@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.errors import ConfigurationError
 
@@ -34,9 +34,11 @@ PROBED_PRODUCTS: Final = ((64, 128), (1536, 576))
 """(K, N) of the smallest and the largest product of the models that tests run; a model's own are
 probed when it is loaded."""
 _ALL_ROWS: Final = 160
-_ODD_WIDTH: Final = 24
-"""Divides by no vector register, so that rows lie across their edges."""
-_PROBED_ROWS: Final = (8, 9, 31, 64, 127)
+_ODD_WIDTH: Final = 14
+"""Fewer values than two vector registers hold, so that a row alone takes the path of remainders."""
+_PIECES: Final = ((0, 8), (2, 9), (3, 31), (1, 64), (5, 127))
+"""(first row, rows) that products and norms are repeated on."""
+_SINGLE_ROWS: Final = tuple((row, 1) for row in range(_ALL_ROWS))
 _PROBED_CHUNKS: Final = ((0, 8), (3, 509), (505, 20), (590, 10))
 """(start, rows) of pieces of a 600-token prompt, around the edges of tiles of 512 keys."""
 
@@ -44,8 +46,8 @@ _PROBED_CHUNKS: Final = ((0, 8), (3, 509), (505, 20), (590, 10))
 def prepare_process() -> None:
     """Set `CPU_FLAGS` for this process and its children, keeping values the caller chose.
 
-    Call it before torch is imported: MKL reads its environment once. Called later it changes
-    nothing, so that `attest_flags` and child processes tell the same story.
+    Call it before torch is imported: MKL reads its environment once, at the latest when it is
+    first used. Called later it changes nothing, so that children do not differ from this process.
     """
     if "torch" in sys.modules:
         return
@@ -53,40 +55,42 @@ def prepare_process() -> None:
         os.environ.setdefault(name, value)
 
 
+VECTOR_MATH: Final = (
+    *("acos", "asin", "atan", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "expm1"),
+    *("log", "log10", "log1p", "log2", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh"),
+)
+"""Elementwise functions of torch that MKL or another dispatching library may compute."""
+
+
 def warm_vector_math() -> None:
     """Call each vector-math function once on one element.
 
-    The first call in a process picks an implementation; when several threads make it at once, some
-    can compute with the wrong one, silently (pytorch issue 188792). One element is one thread.
-    Every process that computes calls this first; it costs milliseconds.
+    MKL chooses a kernel for each function and precision when it is first called; if several threads
+    make that call at once, one of them can compute its share with a low-accuracy kernel, silently
+    (pytorch issue 188792). One element is one thread. Every process that computes calls this first;
+    it costs milliseconds.
     """
     import torch  # noqa: PLC0415
     import torch.nn.functional as F  # noqa: PLC0415
 
     functions = [
-        *(getattr(torch, name) for name in _VECTOR_MATH),
+        *(getattr(torch, name) for name in VECTOR_MATH),
         F.gelu,
         F.silu,
         F.softplus,
         lambda x: F.gelu(x, approximate="tanh"),
         lambda x: torch.pow(2.0, x),
-        lambda x: torch.pow(x, 2.0),
+        lambda x: torch.pow(x, 0.3),
         lambda x: torch.softmax(x, dim=-1),
         lambda x: torch.log_softmax(x, dim=-1),
         lambda x: F.layer_norm(x, (1,)),
         lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None]),
     ]
     with torch.inference_mode():
-        for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        for dtype in (torch.float32, torch.float64):
             one = torch.full((1, 1), 0.5, dtype=dtype)
             for function in functions:
                 function(one)
-
-
-_VECTOR_MATH: Final = (
-    *("cos", "sin", "tan", "exp", "expm1", "log", "log1p", "log2"),
-    *("tanh", "erf", "sigmoid", "sqrt", "rsqrt", "reciprocal"),
-)
 
 
 def mkl_reproducibility() -> str:
@@ -161,10 +165,9 @@ def _measure(dtype: str, products: tuple[tuple[int, int], ...], threads: int) ->
 
     warm_vector_math()
     with torch.inference_mode():
-        for what, function, x in _probes(getattr(torch, dtype), products):
+        for what, function, x, pieces in _probes(getattr(torch, dtype), products):
             whole = function(x)
-            for rows in _PROBED_ROWS:
-                first = rows % 7  # slices that do not start where vectors do
+            for first, rows in pieces:
                 part = function(x[first : first + rows].clone())
                 if not torch.equal(part, whole[first : first + rows]):
                     raise _dependent(f"{what} in {dtype}", rows, _ALL_ROWS, threads)
@@ -184,10 +187,17 @@ def _dependent(what: str, rows: int, all_rows: int, threads: int) -> Configurati
     )
 
 
-def _probes(
-    dtype: torch.dtype, products: Sequence[tuple[int, int]]
-) -> Iterator[tuple[str, Callable[[torch.Tensor], torch.Tensor], torch.Tensor]]:
-    """(what, function of rows, rows) for everything that a layer applies to rows."""
+class _Probe(NamedTuple):
+    """`function` of all of `rows`, to be compared with that of `pieces`: (first, count) of rows."""
+
+    what: str
+    function: Callable[[torch.Tensor], torch.Tensor]
+    rows: torch.Tensor
+    pieces: Sequence[tuple[int, int]]
+
+
+def _probes(dtype: torch.dtype, products: Sequence[tuple[int, int]]) -> Iterator[_Probe]:
+    """Everything that a layer applies to rows."""
     import torch  # noqa: PLC0415
     import torch.nn.functional as F  # noqa: PLC0415
 
@@ -202,27 +212,23 @@ def _probes(
 
     for inputs, outputs in products:
         weight, bias = draw(outputs, inputs), draw(outputs)
-        name = f"a product of K={inputs} N={outputs}"
-        yield name, partial(F.linear, weight=weight), draw(_ALL_ROWS, inputs)
-        yield (
-            f"{name} and bias",
-            partial(F.linear, weight=weight, bias=bias),
-            draw(_ALL_ROWS, inputs),
-        )
-    for name, function in ACTIVATIONS.items():
-        yield name, function, draw(_ALL_ROWS, _ODD_WIDTH)
-    for width in {inputs for inputs, _ in products}:
-        weight, bias = draw(width), draw(width)
-        yield "RMS norm", partial(rms_norm, weight=weight, eps=1e-6), draw(_ALL_ROWS, width)
+        what, rows = f"a product of K={inputs} N={outputs}", draw(_ALL_ROWS, inputs)
+        yield _Probe(what, partial(F.linear, weight=weight), rows, _PIECES)
+        biased = partial(F.linear, weight=weight, bias=bias)
+        yield _Probe(f"{what} and bias", biased, rows, _PIECES)
+    for width in sorted({inputs for inputs, _ in products}):
+        weight, bias, rows = draw(width), draw(width), draw(_ALL_ROWS, width)
+        yield _Probe("RMS norm", partial(rms_norm, weight=weight, eps=1e-6), rows, _PIECES)
         layer_norm = partial(F.layer_norm, normalized_shape=(width,), weight=weight, bias=bias)
-        yield "layer norm", layer_norm, draw(_ALL_ROWS, width)
+        yield _Probe("layer norm", layer_norm, rows, _PIECES)
+    for name, function in ACTIVATIONS.items():
+        yield _Probe(name, function, draw(_ALL_ROWS, _ODD_WIDTH), _SINGLE_ROWS)
     frequencies = inverse_frequencies(_ODD_WIDTH, 10_000.0)
-    for part, name in enumerate(("cosine", "sine")):
 
-        def angle(positions: torch.Tensor, part: int = part) -> torch.Tensor:
-            return rotary_table(positions, frequencies, dtype)[part]
+    def angles(positions: torch.Tensor) -> torch.Tensor:
+        return torch.cat(rotary_table(positions, frequencies, dtype), dim=-1)
 
-        yield f"rotary {name}", angle, torch.arange(_ALL_ROWS)
+    yield _Probe("rotary angles", angles, torch.arange(_ALL_ROWS), _SINGLE_ROWS)
 
 
 def _attention_probe(dtype: torch.dtype) -> tuple[Callable[[int, int], torch.Tensor], int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,6 +91,29 @@ def test_float32_error_is_no_more_than_twice_the_references(
     # Over all rows: on a single row the reference may be exact by luck.
     ours_error = error(torch.cat(hidden), torch.cat(truths))
     assert 0 < ours_error <= 2 * error(torch.cat(theirs), torch.cat(truths))
+
+
+@pytest.mark.parametrize("family", ["Llama", "Qwen3"])
+def test_projection_biases_and_an_untied_head_are_read(tmp_path: Path, family: str) -> None:
+    """Released variants that the generated checkpoints do not cover."""
+    sizes = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24}  # 96 is not 64
+    config = getattr(transformers, f"{family}Config")(
+        hidden_size=64, intermediate_size=96, num_hidden_layers=2, vocab_size=300,
+        attention_bias=True, tie_word_embeddings=False, **sizes,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    theirs = getattr(transformers, f"{family}ForCausalLM")(config).double().eval()
+    with torch.no_grad():
+        for name, parameter in theirs.named_parameters():
+            if name.endswith("bias"):  # which transformers initialises to zero
+                parameter.normal_()
+    theirs.save_pretrained(tmp_path)
+    model = load_model(tmp_path, dtype="float64", attention="naive")
+    ids = prompt(17)
+    with torch.inference_mode():
+        truth = theirs.model(torch.tensor([ids])).last_hidden_state[0]
+    assert error(PackedRun(model=model, prompts=[ids]).hidden()[0], truth) <= FLOAT64_BOUND
+    assert torch.equal(model.lm_head_rows([5, 299]), theirs.lm_head.weight[[5, 299]])
 
 
 def test_backends_agree_on_grouped_queries_of_float64() -> None:

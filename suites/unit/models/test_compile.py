@@ -65,8 +65,8 @@ def test_one_graph_serves_all_layers_and_batch_shapes(name: str) -> None:
 
 
 @pytest.mark.parametrize("duck", [True, False])
-def test_equal_sizes_must_not_be_taken_for_one(duck: bool) -> None:
-    """Why `use_duck_shape` is off: 3 sequences with 3 blocks each would make a graph of their own."""
+def test_equal_sizes_must_not_be_taken_for_one(*, duck: bool) -> None:
+    """Why `use_duck_shape` is off: 3 sequences of 3 blocks would make a graph of their own."""
     model, backend = load_model(path_of("tiny-qwen3")), CountingBackend()
     call = compiled(backend)
     with torch.fx.experimental._config.patch(use_duck_shape=duck):
