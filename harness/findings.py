@@ -1,18 +1,22 @@
-"""From a judged checkpoint to its findings: makes a workbench ready and asks attribution."""
+"""Findings of a run: makes a checkpoint's workbench ready and hands it to attribution."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from harness.attribution import Replayed, find, replay
 from harness.campaign.judging import Executed
 from harness.campaign.spec import RunSpec
+from harness.campaign.workbench import Workbench
 from harness.judge.bounds import Bounds
 from harness.record import FindingRecord, PairRecord
 
 
 class Finder:
-    """Owns: nothing between calls; each call opens and closes one checkpoint's workbench."""
+    """What a campaign calls for a checkpoint with failures."""
 
     def __init__(self, spec: RunSpec, folder: Path) -> None:
         self._spec, self._folder = spec, folder
@@ -21,4 +25,35 @@ class Finder:
         self, name: str, cases: Sequence[Executed], pairs: Sequence[PairRecord], bounds: Bounds
     ) -> Sequence[FindingRecord]:
         """Findings of one checkpoint, shrunk, attributed and localised."""
-        return []
+        with _workbench(self._spec, name, self._folder) as bench:
+            return list(
+                find(
+                    cases,
+                    pairs,
+                    system=bench.system,
+                    plan=bench.plan,
+                    store=bench.store,
+                    bounds=bounds,
+                    run_id=self._folder.name,
+                    plants=self._spec.plants,
+                    oracle=bench.reference,
+                )
+            )
+
+
+def replay_finding(
+    spec: RunSpec, finding: FindingRecord, folder: Path, *, clean: bool = False
+) -> Replayed:
+    """Run a finding's truth table again; `clean` leaves the run's plants out."""
+    chosen = replace(spec, plants=()) if clean else spec
+    with _workbench(chosen, finding.checkpoint, folder) as bench:
+        return replay(finding, bench.system, oracle=bench.reference)
+
+
+@contextmanager
+def _workbench(spec: RunSpec, name: str, folder: Path) -> Iterator[Workbench]:
+    bench = Workbench(spec, name, folder)
+    try:
+        yield bench
+    finally:
+        bench.close()

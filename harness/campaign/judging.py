@@ -183,5 +183,5 @@ def _execution(record: ExecutionRecord, outputs: tuple[Output, ...]) -> Executio
         outputs=outputs,
         witness=witness,
         plan=record.plan or (),
-        error=record.error,
+        error=record.error.partition("\n")[0],  # a rank's traceback stays in its own record
     )

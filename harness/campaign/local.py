@@ -101,7 +101,7 @@ class LocalCampaign:
                     job = seat.job
                     open_shards[job.checkpoint] -= 1
                     self._watcher.job_finished(job)
-                    if not seat.process.is_alive():
+                    if jobs and not seat.process.is_alive():
                         seats[index] = seat = self._replace(seat)
                     self._assign(seat, jobs)
                     if not open_shards[job.checkpoint]:

@@ -47,7 +47,7 @@ def space_of(
 def draw(space: CaseSpace, plan: CheckpointPlan, seed: int) -> list[Case]:
     """The plan's cases: the long ones first, so that the slowest work starts first."""
     # A case of its own for the longest prompt: beside others it would not fit the token budget.
-    wide = replace(space, max_case_tokens=3 * plan.max_model_len)
+    wide = replace(space, max_case_tokens=plan.max_model_len + plan.chunk)
     near = [cases(wide, focus="near the maximum", task="embed")]
     long = draw_each(near, plan.long_cases, seed) if plan.long_cases else []
     return [*long, *draw_cases(space, plan.cases - len(long), seed)]

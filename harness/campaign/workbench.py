@@ -40,10 +40,11 @@ class Workbench:
             self.system.plant(plant)
         self.store = OutputStore(folder)
         self.clock = Clock()
+        self.reference = CaseReference(oracle=CachedOracle(path), checkpoint=self.checkpoint)
         self.executor = CaseExecutor(
             checkpoint=self.plan,
             system=self.system,
-            reference=CaseReference(oracle=CachedOracle(path), checkpoint=self.checkpoint),
+            reference=self.reference,
             store=self.store,
             attempts=spec.profile_object.attempts,
             axes=spec.axes,

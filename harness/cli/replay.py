@@ -1,9 +1,57 @@
-"""`parity replay`: run a finding's case again."""
+"""`parity replay`: run a finding's shrunk case again."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
+from rich.console import Console
+from rich.table import Table
+
+from harness.axes import Cell
+from harness.campaign.spec import RunSpec
+from harness.cli.errors import UsageError
+from harness.cli.folders import run_folder
+from harness.findings import replay_finding
+from harness.record import FindingRecord, Outcome, read_manifest, read_records
 
 
-def replay() -> None:
-    raise typer.Exit(2)
+def replay(
+    finding_id: Annotated[str, typer.Argument(help="Id of a finding, or its first characters")],
+    *,
+    run: Annotated[
+        str | None, typer.Option(help="Run the finding is in; default: the newest")
+    ] = None,
+    clean: Annotated[bool, typer.Option("--clean", help="Leave planted faults out")] = False,
+) -> None:
+    """Run a finding's smallest case in every cell again: still failing (exit 1) or fixed (0)."""
+    folder = run_folder(run)
+    finding = _find(folder.name, finding_id, list(read_records(folder)))
+    spec = RunSpec.from_json(read_manifest(folder).settings)
+    verdict = replay_finding(spec, finding, folder, clean=clean)
+    console = Console()
+    planted = "without plants" if clean else ", ".join(spec.plants) or "nothing planted"
+    console.print(f"{finding.finding_id}: {finding.title} ({planted})", highlight=False)
+    table = Table()
+    for column in ("cell", "outcome", finding.metric, "note"):
+        table.add_column(column)
+    for row in verdict.rows:
+        value = "" if row.value is None else f"{row.value:.3g}"
+        table.add_row(str(Cell.of(row.cell)), str(row.outcome), value, row.note)
+    console.print(table)
+    errors = [row for row in verdict.rows if row.outcome is Outcome.ERROR]
+    if errors:
+        console.print(f"ERROR: {errors[0].note}", highlight=False)
+        raise typer.Exit(2)
+    console.print("still failing" if verdict.failing else "passes", style="bold")
+    raise typer.Exit(int(verdict.failing))
+
+
+def _find(run_id: str, wanted: str, records: list[object]) -> FindingRecord:
+    findings = [r for r in records if isinstance(r, FindingRecord)]
+    matches = [f for f in findings if f.finding_id.startswith(wanted)]
+    if len(matches) == 1:
+        return matches[0]
+    known = ", ".join(f.finding_id for f in findings) or "none"
+    problem = "is not one" if not matches else "fits several"
+    raise UsageError(f"{wanted!r} {problem} of run {run_id}'s findings: {known}")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.case import Case, case_from_json
 from harness.strategies import CaseSpace, Edges, boundaries_of, cases, draw_cases
-from harness.strategies.cases import tokens_of
+from harness.strategies.cases import MAX_PAIRS, PAIR_TASKS, tokens_of
 from harness.strategies.texts import AWKWARD, CODE, SENTENCES, text_pairs, texts, utf8_bytes
 
 EDGES = Edges(chunk=16, budget=64, block_size=16, max_len=96)
@@ -63,7 +63,10 @@ def test_a_case_hits_the_class_it_aims_at(data: st.DataObject, focus: str) -> No
 
 
 def test_whole_plans_have_three_steps_more_often_than_not(drawn: list[Case]) -> None:
-    counts = Counter(len(case.prompts) for case in drawn)
+    pairs = [case for case in drawn if case.task in PAIR_TASKS]
+    assert pairs
+    assert {len(case.prompts) for case in pairs} == {MAX_PAIRS}
+    counts = Counter(len(case.prompts) for case in drawn if case.task not in PAIR_TASKS)
     assert set(counts) == {3, 4, 5}
     assert counts[5] > counts[3] + counts[4] > 0  # two prompts a step: 5 need 3 steps
 
