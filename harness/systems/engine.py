@@ -15,6 +15,7 @@ from engine.config import (
     ParallelConfig,
     SchedulerConfig,
     StreamPolicy,
+    config_to_json,
 )
 from engine.engine import Engine
 from engine.errors import CompilerUnavailableError, ConfigurationError
@@ -26,6 +27,7 @@ from engine.tokenization import Tokenizer
 from harness.axes import Plan
 from harness.case import Case, Prompt
 from harness.judge.output import Output
+from harness.record import Json
 from harness.systems.base import Encoded, Refused, SystemRun, TapRows
 
 _TASKS = {
@@ -175,6 +177,10 @@ class EngineSystem:
             inputs=settings.get("inputs", "fenced"),
             plugins=tuple(self._plants),
         )
+
+    def configuration(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> Json:
+        """The engine configuration of a cell as plain data, for a stand-alone script."""
+        return config_to_json(self.config(cell, settings))
 
     def open(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> EngineSession:
         key = _key(cell, settings)

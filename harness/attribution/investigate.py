@@ -1,0 +1,307 @@
+"""From one group of failures to its finding: shrink, attribute, probe, localise, tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.attribution.laboratory import INLINE, RACY_ATTEMPTS, Laboratory
+from harness.attribution.probe import (
+    PolicyProbe,
+    everywhere,
+    hiding,
+    probe_policies,
+    tell_policies,
+)
+from harness.attribution.recorded import Failure, Group
+from harness.attribution.script import Configurable, script
+from harness.attribution.sets import switches
+from harness.attribution.shrink import Shrunk, shrink
+from harness.attribution.signature import (
+    ANY_POLICY,
+    FailureKind,
+    Signature,
+    is_racy,
+)
+from harness.attribution.table import CellState, Table
+from harness.attribution.wording import (
+    output_of,
+    settings_conditions,
+    smallest_case,
+    title,
+)
+from harness.axes import AXES, Cell, Plan, baseline, differing, tier_between
+from harness.campaign.profile import CheckpointPlan
+from harness.case import Case
+from harness.judge.output import kind_of
+from harness.localise import NOISE_FACTOR, Localisation, localise, noise
+from harness.record import FindingRecord, Outcome, Tier
+from harness.search import Budget
+from harness.systems.base import SystemRun
+
+_PROBED = (FailureKind.DIFFERENCE, FailureKind.HAZARD)
+TRIES = 3
+"""Cases of a group tried before it is reported as it was recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Investigator:
+    """Everything that turns groups of one checkpoint into findings. Holds no state."""
+
+    laboratory: Laboratory
+    plan: CheckpointPlan
+    policies: Sequence[Mapping[str, str]]
+    run_id: str
+    plants: Sequence[str]
+
+    def finding(self, group: Group, budget: Budget) -> FindingRecord:
+        """The group's finding. Never raises for want of budget: it then says what was left out."""
+        laboratory = self.laboratory.within(budget)
+        failure, shrunk = self._representative(group, laboratory, budget)
+        kind, table = shrunk.table.kind, shrunk.table
+        settings = {k: v for k, v in failure.settings.items() if k != "executor"}
+        signature = replace(group.signature, sets=table.sets)
+        conditions: list[str] = []
+        probes = self._probe(shrunk, settings, laboratory, budget)
+        if probes and everywhere(probes, table.sets):
+            signature = replace(signature, policy=ANY_POLICY)
+        masked = set(table.masks).union(*(f.table.masks for f in group.failures))
+        if shrunk.reproduced and not budget.exhausted and kind in _PROBED:
+            for variant in hiding(
+                shrunk.case,
+                table.sets,
+                laboratory,
+                kind=kind,
+                settings=settings,
+                ids=_ids(failure.case, laboratory),
+                chunk=self.plan.chunk,
+                max_len=self.plan.max_model_len,
+            ):
+                masked.add(variant.mask)
+                conditions.append(variant.condition)
+        where = self._localise(shrunk, settings, laboratory)
+        worst = _worst(group, table)
+        heading = title(shrunk.case.task, signature)
+        return FindingRecord(
+            finding_id=signature.finding_id,
+            signature=str(signature),
+            title=heading,
+            checkpoint=self.plan.name,
+            task=shrunk.case.task,
+            outcome=Outcome.FAIL,
+            case=shrunk.case.to_json(),
+            pairs=tuple(dict.fromkeys(p.pair_id for f in group.failures for p in f.pairs)),
+            minimal_sets=tuple(tuple(sorted(values)) for values in table.sets),
+            masked_by=tuple(sorted(masked)),
+            conditions=(
+                *settings_conditions(settings, self._limit(table)),
+                *self._conditions(shrunk, signature),
+                *conditions,
+                *tell_policies(probes, table.sets),
+                *_caveats(shrunk, settings, kind),
+            ),
+            truth_table=table.rows,
+            metric=_metric(shrunk.case, kind),
+            worst=float("inf") if worst is None or worst.value is None else worst.value,
+            bound=None if worst is None else worst.limit,
+            first_divergence=None if where is None else where.first,
+            token_errors=() if where is None else where.token_errors,
+            chunk_edges=() if where is None else where.chunk_edges,
+            reproduce=f"parity replay {signature.finding_id} --run {self.run_id}",
+            script=self._script(heading, shrunk, settings, worst),
+        )
+
+    def _representative(
+        self, group: Group, laboratory: Laboratory, budget: Budget
+    ) -> tuple[Failure, Shrunk]:
+        """The smallest case that fails again, shrunk; else the smallest as it was recorded."""
+        first: tuple[Failure, Shrunk] | None = None
+        for failure in group.smallest_first[:TRIES]:
+            cells = tuple(failure.table.states)
+            found = shrink(failure, laboratory, cells=cells, chunk=self.plan.chunk, budget=budget)
+            first = first or (failure, found)
+            if found.reproduced:
+                return failure, found
+            if budget.exhausted:
+                break
+        assert first is not None, "a group holds at least one failure"
+        return first
+
+    def _probe(
+        self,
+        shrunk: Shrunk,
+        settings: Mapping[str, str],
+        laboratory: Laboratory,
+        budget: Budget,
+    ) -> tuple[PolicyProbe, ...]:
+        kind = shrunk.table.kind
+        if not shrunk.reproduced or budget.exhausted or kind not in _PROBED:
+            return ()
+        found = probe_policies(
+            shrunk.case,
+            shrunk.table.sets,
+            laboratory,
+            kind=kind,
+            policies=[p for p in self.policies if not _same(p, settings)],
+            cells=tuple(shrunk.table.states),
+        )
+        return found
+
+    def _limit(self, table: Table) -> float:
+        """What cells of the looser tiers were held to; the largest of the case's prompts."""
+        if table.kind is FailureKind.BASELINE:
+            return max((state.limit for state in table.states.values()), default=0.0)
+        if table.kind is not FailureKind.DIFFERENCE:
+            return 0.0
+        lengths = range(len(table.subject.lengths))
+        return max(
+            self.laboratory.limits.limit(table.subject, Tier.KERNEL, index) for index in lengths
+        )
+
+    def _conditions(self, shrunk: Shrunk, signature: Signature) -> tuple[str, ...]:
+        cell = shrunk.table.smallest_bad
+        plan: Plan = () if cell is None else shrunk.table.runs[cell].plan
+        split = cell is not None and cell.get("chunk") == "chunked"
+        lengths = shrunk.table.subject.lengths
+        return (
+            smallest_case(lengths, plan, chunk=self.plan.chunk, split=split),
+            output_of(shrunk.case, signature.level),
+        )
+
+    def _localise(
+        self, shrunk: Shrunk, settings: Mapping[str, str], laboratory: Laboratory
+    ) -> Localisation | None:
+        """Where the smallest failing cell parts from the baseline; None when taps hide it."""
+        cell = shrunk.table.smallest_bad
+        if cell is None or cell == baseline() or shrunk.table.kind is not FailureKind.DIFFERENCE:
+            return None
+        runs = shrunk.table.runs
+        tier = tier_between(
+            differing(baseline(), cell), runs[baseline()].witness, runs[cell].witness
+        )
+        attempts = RACY_ATTEMPTS if is_racy(settings, shrunk.table.kind) else 1
+        reference = self._tapped(shrunk, baseline(), settings, laboratory)
+        if reference is None:
+            return None
+        threshold = (
+            0.0
+            if tier is Tier.EXACT
+            else self._threshold(shrunk, cell, reference, settings, laboratory)
+        )
+        found = None
+        for _ in range(attempts):
+            other = self._tapped(shrunk, cell, settings, laboratory)
+            found = None if other is None else localise(reference, other, threshold=threshold)
+            if found is not None and found.first is not None:
+                return found
+        return found
+
+    def _threshold(
+        self,
+        shrunk: Shrunk,
+        cell: Cell,
+        reference: SystemRun,
+        settings: Mapping[str, str],
+        laboratory: Laboratory,
+    ) -> float:
+        """100 times what rows of a good cell of the same kind are off, at least the limit."""
+        limit = self._limit(shrunk.table)
+        for value in sorted(
+            switches(cell), key=lambda v: AXES[v.split("=")[0]].tier is Tier.KERNEL
+        ):
+            name = value.split("=")[0]
+            near = cell.with_value(name, AXES[name].baseline)
+            state = shrunk.table.states.get(near)
+            if near == baseline() or state is None or not state.good:
+                continue
+            control = self._tapped(shrunk, near, settings, laboratory)
+            if control is not None:
+                return max(limit, NOISE_FACTOR * noise(reference, control))
+        return limit
+
+    def _tapped(
+        self,
+        shrunk: Shrunk,
+        cell: Cell,
+        settings: Mapping[str, str],
+        laboratory: Laboratory,
+    ) -> SystemRun | None:
+        system, run = laboratory.system, shrunk.table.runs[cell]
+        inline = {**settings, **INLINE}
+        prompts = system.encode(shrunk.case)
+        try:
+            return system.open(cell, inline).run(
+                shrunk.case, prompts, plan=run.plan or None, taps=True
+            )
+        except Exception:  # noqa: BLE001 - a cell that cannot be watched is reported unlocalised
+            system.discard(cell, inline)
+            return None
+
+    def _script(
+        self,
+        heading: str,
+        shrunk: Shrunk,
+        settings: Mapping[str, str],
+        worst: CellState | None,
+    ) -> str:
+        """Empty for a system that keeps its configuration to itself."""
+        system, table = self.laboratory.system, shrunk.table
+        cell, reference = table.smallest_bad, table.runs.get(baseline())
+        if (
+            not isinstance(system, Configurable)
+            or cell is None
+            or reference is None
+            or table.kind is not FailureKind.DIFFERENCE
+        ):
+            return ""
+        inline = {**settings, **INLINE}
+        limit = table.states[cell].limit if worst is not None else 0.0
+        return script(
+            title=heading,
+            case=shrunk.case,
+            prompts=system.encode(shrunk.case),
+            reference=system.configuration(baseline(), inline),
+            reference_plan=reference.plan,
+            candidate=system.configuration(cell, inline),
+            candidate_plan=table.runs[cell].plan,
+            plants=self.plants,
+            limit=limit,
+            attempts=RACY_ATTEMPTS if is_racy(settings, table.kind) else 1,
+        )
+
+
+def _ids(case: Case, laboratory: Laboratory) -> tuple[int, ...]:
+    """The distinct token ids of a case, in order: known to be valid, and not all alike."""
+    prompts = laboratory.system.encode(case)
+    return tuple(dict.fromkeys(token for prompt in prompts for token in prompt.token_ids))
+
+
+def _same(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
+    return all(a.get(name) == b.get(name) for name in ("stream_policy", "inputs"))
+
+
+def _metric(case: Case, kind: FailureKind) -> str:
+    if kind is FailureKind.HAZARD:
+        return "hazards"
+    if kind is FailureKind.BASELINE:
+        return "oracle_error"
+    return kind_of(case.task, activation=case.activation).metric
+
+
+def _worst(group: Group, table: Table) -> CellState | None:
+    """The worst bad cell of all the cases that show the finding, the shrunk one included."""
+    states = [t.worst for t in (table, *(f.table for f in group.failures))]
+    found = [state for state in states if state is not None]
+    return max(found, key=lambda s: -1.0 if s.value is None else s.value, default=None)
+
+
+def _caveats(shrunk: Shrunk, settings: Mapping[str, str], kind: FailureKind) -> tuple[str, ...]:
+    """What was not done, so that nobody takes its absence for a fact."""
+    found = []
+    if not shrunk.reproduced:
+        found.append("did not fail the same way when run again; reported as recorded")
+    elif not shrunk.complete:
+        found.append("shrinking stopped at its budget; a smaller case may exist")
+    if is_racy(settings, kind):
+        found.append(f"depends on real concurrency: each cell was given {RACY_ATTEMPTS} tries")
+    return tuple(found)

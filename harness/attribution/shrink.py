@@ -1,0 +1,123 @@
+"""Shrinking a failing case while its signature stays what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.attribution.laboratory import Laboratory
+from harness.attribution.recorded import Failure
+from harness.attribution.sets import Switches, cell_of, closure
+from harness.attribution.signature import FailureKind, is_racy
+from harness.attribution.table import Table
+from harness.axes import Cell, baseline
+from harness.case import Case
+from harness.record import Tier
+from harness.search import Budget, Reducer, reduce_case
+from harness.search.reducer import as_token_ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrunk:
+    """The smallest case that shows the same, and the whole truth about it."""
+
+    case: Case
+    table: Table
+    reproduced: bool
+    """Whether the case failed when it was run again."""
+    complete: bool
+    """Whether shrinking ended by itself, not by its budget."""
+
+
+def shrink(
+    failure: Failure,
+    laboratory: Laboratory,
+    *,
+    cells: Sequence[Cell],
+    chunk: int,
+    budget: Budget,
+) -> Shrunk:
+    """Run the failure's case again in all `cells`; if it fails as recorded, make it small.
+
+    A candidate is accepted only if its minimal failing sets are the ones that were seen on the
+    unshrunk case, so that the search cannot slip from one bug to another, and if sets that failed
+    by more than a rounding still do: a bug that moves whole rows is not told by its last bit. Only
+    the cells that prove this are run; the whole table of the result is checked at the end, and
+    where it shows a further set the search steps back along its accepted cases.
+    """
+    kind, settings = failure.table.kind, failure.settings
+    limit = max((state.limit for state in failure.table.states.values()), default=0.0)
+
+    def whole(case: Case) -> Table:
+        return laboratory.table(case, settings, cells, kind, oracle_limit=limit)
+
+    first = whole(failure.case)
+    racy = is_racy(settings, kind)
+    same = first.sets == failure.table.sets or (racy and bool(first.sets))
+    if not same:
+        return Shrunk(case=failure.case, table=failure.table, reproduced=False, complete=False)
+    sets = first.sets
+    needed = needed_cells(kind, sets, first)
+
+    plain = plain_sets(first, laboratory)
+
+    def same_failure(table: Table) -> bool:
+        if racy:  # which of the sets fails is luck
+            return bool(table.sets)
+        return table.sets == sets and plain <= plain_sets(table, laboratory)
+
+    def keeps(case: Case) -> bool:
+        return same_failure(laboratory.table(case, settings, needed, kind, oracle_limit=limit))
+
+    start = tokens_of(failure.case, laboratory)
+    reducer = Reducer(failure.case, keeps=keeps, budget=budget)
+    reducer.consider(start)
+    reduce_case(reducer, chunk=chunk)
+    complete = not budget.exhausted
+    for case in reversed(reducer.accepted[1:]):
+        table = whole(case)
+        if same_failure(table):
+            return Shrunk(case=case, table=table, reproduced=True, complete=complete)
+    return Shrunk(case=failure.case, table=first, reproduced=True, complete=complete)
+
+
+def plain_sets(table: Table, laboratory: Laboratory) -> frozenset[Switches]:
+    """The minimal sets whose cells are off by more than the loosest tier allows."""
+    if table.kind is not FailureKind.DIFFERENCE:
+        return frozenset()
+    prompts = range(len(table.subject.lengths))
+    limit = max(laboratory.limits.limit(table.subject, Tier.KERNEL, i) for i in prompts)
+    return frozenset(
+        values
+        for values in table.sets
+        if (state := table.states.get(cell_of(values))) is not None
+        and state.value is not None
+        and state.value > limit
+    )
+
+
+def needed_cells(kind: FailureKind, sets: Sequence[Switches], table: Table) -> tuple[Cell, ...]:
+    """The cells that prove the sets minimal: the sets and all their subsets."""
+    if kind is FailureKind.EXECUTOR:
+        smallest = table.smallest_bad
+        chain = closure([frozenset()] if smallest is None else [_inline(smallest)])
+        return tuple(cell for cell in chain if cell == baseline() or cell["pp"] != "1")
+    return closure(sets)
+
+
+def _inline(cell: Mapping[str, str]) -> Switches:
+    plain = {name: value for name, value in cell.items() if name != "executor"}
+    start = baseline()
+    return frozenset(f"{n}={v}" for n, v in plain.items() if v != start[n])
+
+
+def tokens_of(case: Case, laboratory: Laboratory) -> Case:
+    """The case with every prompt as token ids, so that it can be cut anywhere."""
+    prompts = laboratory.system.encode(case)
+    return replace(
+        case,
+        prompts=tuple(
+            as_token_ids(prompt, encoded.token_ids, encoded.type_ids)
+            for prompt, encoded in zip(case.prompts, prompts, strict=True)
+        ),
+    )
