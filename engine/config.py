@@ -155,6 +155,9 @@ class ParallelConfig:
     pipeline_parallel_size: int = 1
     executor: str = "inline"
     worker_timeout_s: float = 120.0
+    """Longest silence of a rank that was asked for something."""
+    startup_timeout_s: float = 300.0
+    """Longest time for a rank to start, load its stage and compile it."""
 
     def __post_init__(self) -> None:
         _require(

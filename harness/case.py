@@ -99,14 +99,26 @@ def case_from_json(data: Mapping[str, Any]) -> Case:
     prompts = data.get("prompts")
     if not isinstance(prompts, Sequence) or isinstance(prompts, str):
         raise CaseError(f"prompts must be a list, got {type(prompts).__name__}")
+    for name in ("normalize", "activation"):
+        if not isinstance(data.get(name), bool | None):
+            raise CaseError(f"{name}={data[name]!r} is not true, false or null")
+    dimensions, arrivals = data.get("dimensions"), data.get("arrivals", ())
+    if dimensions is not None and not _is_whole(dimensions):
+        raise CaseError(f"dimensions={dimensions!r} is not a whole number")
+    if not isinstance(arrivals, list | tuple) or not all(_is_whole(a) and a >= 0 for a in arrivals):
+        raise CaseError(f"arrivals={arrivals!r} must be whole numbers of at least 0")
     return Case(
         task=str(data.get("task", "")),
         prompts=tuple(_prompt(p, i) for i, p in enumerate(prompts)),
         normalize=data.get("normalize"),
         activation=data.get("activation"),
-        dimensions=data.get("dimensions"),
-        arrivals=tuple(int(a) for a in data.get("arrivals", ())),
+        dimensions=dimensions,
+        arrivals=tuple(arrivals),
     )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _prompt(data: Any, index: int) -> Prompt:
@@ -119,8 +131,15 @@ def _prompt(data: Any, index: int) -> Prompt:
         raise CaseError(
             f"prompt {index} has unknown key {unknown}; valid: text, tokens, query, document"
         )
+    for name in ("text", "query", "document"):
+        if not isinstance(data.get(name), str | None):
+            raise CaseError(
+                f"prompt {index}: {name} must be a string, got {type(data[name]).__name__}"
+            )
     tokens = data.get("tokens")
-    if tokens is not None and not all(isinstance(t, int) for t in tokens):
+    if not isinstance(tokens, list | tuple | None):
+        raise CaseError(f"prompt {index}: tokens must be a list, got {type(tokens).__name__}")
+    if tokens is not None and not all(_is_whole(token) for token in tokens):
         raise CaseError(f"prompt {index}: tokens must be whole numbers")
     return Prompt(
         text=data.get("text"),

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 
+from engine import errors
 from engine.config import EngineConfig, config_to_json
-from engine.errors import ConfigurationError, WorkerError
+from engine.errors import CheckpointError, ConfigurationError, EngineError, WorkerError
 from engine.executor import wire, worker
 from engine.executor.base import RunAccount
 from engine.plan import StepPlan
@@ -24,12 +25,15 @@ from engine.scheduler.base import ScheduledStep
 from engine.taps import Tap
 from engine.witness import RankWitness
 
+_START_UP_ERRORS = (ConfigurationError, CheckpointError)
+
 
 class ProcessExecutor:
     """Owns: the worker processes. A worker that dies, hangs or raises becomes a WorkerError."""
 
     def __init__(self, config: EngineConfig, limits: RunnerLimits) -> None:
         self._timeout = config.parallel.worker_timeout_s
+        self._startup_timeout = config.parallel.startup_timeout_s
         self._store = worker.new_store()
         self._sent: set[str] = set()
         self._tasks: dict[str, PoolingRequest] = {}
@@ -51,8 +55,8 @@ class ProcessExecutor:
             self._processes.append(process)
         try:
             for rank in range(len(self._pipes)):
-                self._receive(rank)
-        except WorkerError:
+                self._receive(rank, self._startup_timeout)
+        except EngineError:
             self.close()
             raise
 
@@ -146,13 +150,17 @@ class ProcessExecutor:
                 self._receive(rank)  # prefer the worker's own last words to "broken pipe"
                 raise
 
-    def _receive(self, rank: int) -> tuple[wire.Message, dict[str, torch.Tensor]]:
+    def _receive(
+        self, rank: int, timeout_s: float | None = None
+    ) -> tuple[wire.Message, dict[str, torch.Tensor]]:
+        timeout_s = self._timeout if timeout_s is None else timeout_s
         pipe, process = self._pipes[rank], self._processes[rank]
-        if not pipe.poll(self._timeout):
+        if not pipe.poll(timeout_s):
             self._raise_others(rank)
             raise WorkerError(
-                f"rank {rank} (pid {process.pid}) gave no answer within {self._timeout:g} s; "
-                "it hangs or is starved. Raise worker_timeout_s if the step is really that long."
+                f"rank {rank} (pid {process.pid}) gave no answer within {timeout_s:g} s; it "
+                "hangs or is starved. Raise worker_timeout_s (startup_timeout_s at start-up) if it "
+                "really needs that long."
             )
         try:
             message, tensors = wire.receive(pipe)
@@ -164,8 +172,10 @@ class ProcessExecutor:
             ) from error
         if "error" in message:
             text = message["error"]
-            if text.startswith(("ConfigurationError", "UnsupportedTaskError")):
-                raise ConfigurationError(text.partition(": ")[2])
+            name, _, reason = text.partition(": ")
+            kind = getattr(errors, name, None)
+            if isinstance(kind, type) and issubclass(kind, _START_UP_ERRORS):
+                raise kind(reason)  # the user's to mend, so told as it is without processes
             raise WorkerError(f"rank {rank} raised {text}\n{message['traceback']}")
         return message, tensors
 

@@ -71,7 +71,9 @@ class Worker:
             store=torch.distributed.FileStore(store, size),  # type: ignore[attr-defined]  # untyped re-export
             rank=rank,
             world_size=size,
-            timeout=timedelta(seconds=config.parallel.worker_timeout_s),
+            timeout=timedelta(
+                seconds=max(config.parallel.worker_timeout_s, config.parallel.startup_timeout_s)
+            ),
         )
         self._connection = connection
         self._device: Device = create_device("cuda" if cuda else "cpu", config.stream, size)

@@ -1,0 +1,80 @@
+"""Plug-ins that make a process die or hang in the middle of its work."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from engine.plan import StepPlan
+from engine.runner import Runner
+
+RANK, WORKER = "parity-rank-", "parity-worker"
+"""How the processes of an executor and of a campaign are named."""
+STEP = 1
+"""The step in which it happens: there has been one before it."""
+
+
+def kill_last_rank(runner: Runner) -> Callable[[], None]:
+    """The last rank's process is killed in its second step."""
+    return _misbehave(runner, RANK, die, only_last=True)
+
+
+def hang_last_rank(runner: Runner) -> Callable[[], None]:
+    """The last rank's process stops answering in its second step."""
+    return _misbehave(runner, RANK, hang, only_last=True)
+
+
+def kill_encoder_worker(runner: Runner) -> Callable[[], None]:
+    """A campaign's worker is killed while it runs an encoder."""
+    if runner.model.config.causal:
+        return lambda: None
+    return _misbehave(runner, WORKER, die, step=0)
+
+
+def hang_worker(runner: Runner) -> Callable[[], None]:
+    """A campaign's worker stops answering."""
+    return _misbehave(runner, WORKER, hang, step=0)
+
+
+def die() -> None:
+    """What the kernel does to a process that takes too much memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hang() -> None:
+    """Say so in the file that PARITY_HANG_MARK names, if any, and wait for what never comes."""
+    mark = os.environ.get("PARITY_HANG_MARK")
+    if mark:
+        Path(mark).touch()
+    threading.Event().wait()
+
+
+def _misbehave(
+    runner: Runner,
+    process: str,
+    action: Callable[[], None],
+    *,
+    step: int = STEP,
+    only_last: bool = False,
+) -> Callable[[], None]:
+    """Act in `step`'s post-step, and only in a process of that name: never in the test's own."""
+    mine = multiprocessing.current_process().name.startswith(process)
+    if not mine or (only_last and not runner.is_last):
+        return lambda: None
+    post_step = runner.post_step
+
+    def instead(plan: StepPlan) -> None:
+        if plan.index == step:
+            action()
+        post_step(plan)
+
+    runner.post_step = instead  # type: ignore[method-assign]
+
+    def undo() -> None:
+        del runner.post_step
+
+    return undo
