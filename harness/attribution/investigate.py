@@ -137,7 +137,7 @@ class Investigator:
         kind = shrunk.table.kind
         if not shrunk.reproduced or budget.exhausted or kind not in _PROBED:
             return ()
-        found = probe_policies(
+        return probe_policies(
             shrunk.case,
             shrunk.table.sets,
             laboratory,
@@ -145,7 +145,6 @@ class Investigator:
             policies=[p for p in self.policies if not _same(p, settings)],
             cells=tuple(shrunk.table.states),
         )
-        return found
 
     def _limit(self, table: Table) -> float:
         """What cells of the looser tiers were held to; the largest of the case's prompts."""

@@ -89,9 +89,12 @@ class Variant:
 
 
 def variants(
-    case: Case, sets: Sequence[Switches], *, chunk: int, max_len: int
+    case: Case, sets: Sequence[Switches], *, ids: Sequence[int], chunk: int, max_len: int
 ) -> Iterator[Variant]:
-    """Changes that hide bugs of known classes: a head that copies, a prompt that is split."""
+    """Changes that may hide a failure: another head, another task, prompts that are all split.
+
+    `ids`: token ids to make longer prompts of.
+    """
     count = len(case.prompts)
     if ids and 2 * chunk + 1 <= max_len and not any(SPLIT in s for s in sets):
         yield Variant(
