@@ -81,9 +81,9 @@
     frame.scrollLeft = there - frame.clientWidth / 2;
   }
 
-  // Links into a folded part unfold it.
+  // Links into a folded part unfold it; not every browser does so by itself.
   const reveal = () => {
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = location.hash && document.getElementById(location.hash.slice(1));
     if (!target) return;
     for (let e = target; e; e = e.parentElement) if (e instanceof HTMLDetailsElement) e.open = true;
     target.scrollIntoView({ block: "center" });

@@ -19,7 +19,6 @@ from reports.html.render import render_text
 from reports.load import Run, load_run
 from suites.unit.reports.fixtures import (
     HOSTILE,
-    RecordedRun,
     clean_run,
     empty_run,
     failing_run,
@@ -28,6 +27,7 @@ from suites.unit.reports.fixtures import (
     large_run,
 )
 from suites.unit.reports.html_reader import Document, read_html
+from suites.unit.reports.parts import RecordedRun
 
 RUNS: dict[str, Callable[[], RecordedRun]] = {
     "clean": lambda: clean_run(num_cases=3),

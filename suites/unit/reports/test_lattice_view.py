@@ -15,7 +15,8 @@ from reports.load import Run, load_run
 from reports.view.cells import gray
 from reports.view.lattice import Lattice, lattices
 from reports.view.looks import State, worst
-from suites.unit.reports.fixtures import BASELINE, REFUSAL, clean_run, failing_run
+from suites.unit.reports.fixtures import clean_run, failing_run
+from suites.unit.reports.parts import BASELINE, REFUSAL
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ from reports.__main__ import main
 from reports.load import load_run
 from reports.terminal import print_summary
 from suites.unit.reports.fixtures import (
-    RecordedRun,
     clean_run,
     empty_run,
     failing_run,
     hostile_run,
     interrupted_run,
 )
+from suites.unit.reports.parts import RecordedRun
 
 
 def printed(recorded: RecordedRun, folder: Path, *, width: int = 100) -> str:

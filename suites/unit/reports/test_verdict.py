@@ -13,13 +13,12 @@ from reports.load import Run, load_run
 from reports.view.bounds import interval, upper
 from reports.view.verdict import Safety, verdict
 from suites.unit.reports.fixtures import (
-    RecordedRun,
     clean_run,
     empty_run,
-    end,
     failing_run,
     interrupted_run,
 )
+from suites.unit.reports.parts import RecordedRun, end
 
 
 def loaded(recorded: RecordedRun, folder: Path) -> Run:
