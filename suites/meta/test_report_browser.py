@@ -168,7 +168,7 @@ def test_the_theme_follows_the_system_until_the_button_is_used(
     after = page.evaluate(ground)
     assert after != before
     assert button.get_attribute("aria-pressed") == str(scheme == "light").lower()
-    # The browser stores the choice in its own time, so a reload may come too early; not ten of them.
+    # The browser stores the choice in its own time: one reload may come too early, not ten.
     for _ in range(10):
         page.reload()
         if page.evaluate(ground) == after:
