@@ -75,6 +75,21 @@ def test_a_missing_and_an_unexpected_tensor_are_both_named(folder: Path) -> None
         load_model(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "tensor", "message"),
+    [
+        (LAYER, None, rf"missing tensors \['{LAYER}'\]"),
+        ("odd", torch.ones(2), r"tensors \['odd'\]"),
+    ],
+)
+def test_either_alone_is_refused(
+    folder: Path, name: str, tensor: torch.Tensor | None, message: str
+) -> None:
+    change(folder, **{name: tensor})
+    with pytest.raises(CheckpointError, match=message):
+        load_model(folder)
+
+
 def test_a_stage_that_does_not_hold_the_tensor_still_refuses(folder: Path) -> None:
     change(folder, **{LAYER: None})
     with pytest.raises(CheckpointError, match=LAYER):
