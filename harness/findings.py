@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.attribution import Replayed, find, replay
 from harness.campaign.judging import Executed
 from harness.campaign.spec import RunSpec
-from harness.campaign.workbench import Workbench
 from harness.judge.bounds import Bounds
 from harness.record import FindingRecord, PairRecord
+
+if TYPE_CHECKING:
+    from harness.campaign.workbench import Workbench
 
 
 class Finder:
@@ -52,6 +55,9 @@ def replay_finding(
 
 @contextmanager
 def _workbench(spec: RunSpec, name: str, folder: Path) -> Iterator[Workbench]:
+    # Only a run with findings pays for torch and transformers in this process.
+    from harness.campaign.workbench import Workbench  # noqa: PLC0415
+
     bench = Workbench(spec, name, folder)
     try:
         yield bench

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harness.case import Case, CaseError
 from harness.checkpoints.catalogue import Checkpoint
 from harness.judge.output import Float64, Output
-from harness.oracle.oracle import Reference
 from harness.systems.base import Encoded
+
+if TYPE_CHECKING:  # a driver judges without loading torch and transformers
+    from harness.oracle.oracle import Reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from engine.plan import StepPlan
-from engine.runner import Runner
 from harness.faults.base import Fault, replace_method
+
+if TYPE_CHECKING:  # the table of faults is read without loading torch
+    from engine.plan import StepPlan
+    from engine.runner import Runner
 
 FAULT = Fault(
     name="stage-skips-poststep",

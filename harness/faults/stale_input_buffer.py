@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from engine.inputs import InputArrays
-from engine.plan import StepPlan
-from engine.runner import Runner
 from harness.faults.base import Fault, replace_method
+
+if TYPE_CHECKING:  # the table of faults is read without loading torch
+    from engine.inputs import InputArrays
+    from engine.plan import StepPlan
+    from engine.runner import Runner
 
 FAULT = Fault(
     name="stale-input-buffer",

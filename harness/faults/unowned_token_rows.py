@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from engine.runner import Runner
 from harness.faults.base import Fault, replace_method
+
+if TYPE_CHECKING:  # the table of faults is read without loading torch
+    import torch
+
+    from engine.runner import Runner
 
 FAULT = Fault(
     name="unowned-token-rows",

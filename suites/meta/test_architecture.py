@@ -203,7 +203,9 @@ def loads_torch(statement: str) -> bool:
     return done.stdout.strip() == "True"
 
 
-@pytest.mark.parametrize("module", ["reports", "harness.record", "harness.case", "harness"])
+@pytest.mark.parametrize(
+    "module", ["reports", "harness.record", "harness.case", "harness", "harness.cli.app"]
+)
 def test_import_does_not_load_torch(module: str) -> None:
     assert not loads_torch(f"import {module}")
 
