@@ -8,7 +8,6 @@ from pathlib import Path
 import torch
 
 from engine.config import EngineConfig
-from engine.determinism import probe_batch_invariance
 from engine.execution.compiled import Compiler
 from engine.models.base import Model
 from engine.models.config import read_model_config
@@ -53,8 +52,6 @@ class Resources:
         if rank is not None:
             num_layers = read_model_config(config.model).num_layers
             layers = stage_layers(num_layers, config.parallel.pipeline_parallel_size, rank)
-        if config.execution.batch_invariant and config.device == "cpu":
-            probe_batch_invariance(config.execution.dtype)
         self.model: Model = load_model(
             config.model,
             dtype=config.execution.dtype,
