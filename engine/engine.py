@@ -22,6 +22,7 @@ from engine.resources import Resources
 from engine.scheduler.base import Scheduler
 from engine.scheduler.fcfs import FcfsScheduler
 from engine.scheduler.replay import ReplayScheduler
+from engine.session import Session
 from engine.taps import Tap
 from engine.witness import RunWitness
 
@@ -72,12 +73,7 @@ class Engine:
             arrivals: for each request the step before which it arrives; empty: all at once.
             taps: also return hidden states per (request, layer, token).
         """
-        loop = RunLoop(
-            executor=self._executor,
-            scheduler=self._scheduler(plan),
-            max_in_flight=self.config.max_steps_in_flight,
-            check=self.check,
-        )
+        loop = self._loop(plan)
         self._executor.begin_run(taps=taps)
         loop.run(requests, arrivals, replayed=plan is not None)
         account = self._executor.end_run()
@@ -88,6 +84,14 @@ class Engine:
             witness=self._witness(loop.plan, account),
             taps=account.taps,
         )
+
+    def session(self) -> Session:
+        """An open-ended run, for a server: requests come and go while others run.
+
+        The engine can run nothing else until the session is closed.
+        """
+        self._executor.begin_run(taps=False)
+        return Session(self._loop(None), self._executor)
 
     @property
     def supported_tasks(self) -> tuple[Task, ...]:
@@ -137,6 +141,14 @@ class Engine:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _loop(self, plan: Sequence[StepPlan] | None) -> RunLoop:
+        return RunLoop(
+            executor=self._executor,
+            scheduler=self._scheduler(plan),
+            max_in_flight=self.config.max_steps_in_flight,
+            check=self.check,
+        )
 
     def _scheduler(self, plan: Sequence[StepPlan] | None) -> Scheduler:
         limits, causal = self._limits, self.model_config.causal

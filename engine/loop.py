@@ -64,38 +64,53 @@ class RunLoop:
             while waiting and (idle or waiting[0][0] <= len(self.plan)):
                 self._admit(requests[waiting.popleft()[1]])
                 idle = False
-            self._advance()
+            for output in self.advance():
+                self.outputs[output.request_id] = output
         return self.outputs
 
-    def _admit(self, request: PoolingRequest) -> None:
+    @property
+    def has_work(self) -> bool:
+        """Whether there is a step to submit or a result to take."""
+        return self._scheduler.has_work or bool(self._in_flight)
+
+    def admit(self, request: PoolingRequest) -> None:
+        """Queue a request, between steps; RequestError or ConfigurationError if it cannot run."""
         name = request.request_id
-        try:
-            if name in self._requests:
-                raise RequestError(f"request id {name!r} is used twice in one run")
-            self._check(request)
-            self._scheduler.add(name, request.num_tokens)
-        except (RequestError, ConfigurationError) as error:
-            if self._replayed:
-                raise
-            self.refused[name] = str(error)
-            return
+        if name in self._requests:
+            raise RequestError(f"request id {name!r} is used twice in one run")
+        self._check(request)
+        self._scheduler.add(name, request.num_tokens)
         self._requests[name] = request
 
-    def _advance(self) -> None:
-        """Submit one step if there is room and work, else take the oldest result."""
+    def abort(self, request_id: str) -> None:
+        """Run no more of a request and drop its answer; an id that is not (any more) is ignored."""
+        if self._requests.pop(request_id, None) is None:
+            return
+        self._scheduler.abort(request_id)
+        self._executor.abort(request_id)
+
+    def advance(self) -> Sequence[PoolingOutput]:
+        """Submit one step if there is room and work, else take the oldest result: its outputs."""
         step = None
         if len(self._in_flight) < self._max_in_flight:
             step = self._scheduler.schedule()
         if step is None:
-            if self._in_flight:
-                self._take()
-            return
+            return self._take() if self._in_flight else ()
         self.plan.append(step.plan)
         self._in_flight.append(self._executor.submit(step, self._requests))
+        return ()
 
-    def _take(self) -> None:
+    def _admit(self, request: PoolingRequest) -> None:
+        try:
+            self.admit(request)
+        except (RequestError, ConfigurationError) as error:
+            if self._replayed:
+                raise
+            self.refused[request.request_id] = str(error)
+
+    def _take(self) -> Sequence[PoolingOutput]:
         handle = self._in_flight.popleft()
-        for output in handle.result():
-            self.outputs[output.request_id] = output
+        outputs = handle.result()
         self._scheduler.complete(handle.plan)
         self._scheduler.check_integrity()
+        return [output for output in outputs if output.request_id in self._requests]

@@ -1,0 +1,1 @@
+"""The server: what it takes, how it batches, what it answers."""
