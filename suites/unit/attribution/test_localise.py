@@ -1,0 +1,113 @@
+"""The first place two runs part, however their rows were cut into steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.judge.output import Float64, Output
+from harness.localise import chunk_edges, localise, noise
+from harness.systems.base import SystemRun, TapRows
+
+WIDTH, LENGTH, LAYERS = 4, 10, 3
+WHOLE = [[["0", 0, LENGTH, LENGTH]]]
+CHUNKED = [[["0", 0, 4, LENGTH]], [["0", 4, 4, LENGTH]], [["0", 8, 2, LENGTH]]]
+
+
+def states(seed: int = 0) -> Float64:
+    """[layers, tokens, width]"""
+    return np.random.default_rng(seed).standard_normal((LAYERS, LENGTH, WIDTH))
+
+
+def run(hidden: Float64, plan: list, output: Float64 | None = None) -> SystemRun:
+    """A run of one prompt with these hidden states, executed as planned."""
+    taps = tuple(
+        TapRows(prompt=0, layer=layer, step=index, start=start, rows=rows[start : start + count])
+        for index, step in enumerate(plan)
+        for _, start, count, _ in step
+        for layer, rows in enumerate(hidden)
+    )
+    answer = hidden[-1, -1] if output is None else output
+    return SystemRun(outputs=(Output.of(answer),), plan=plan, witness={}, taps=taps)
+
+
+def test_equal_states_in_other_chunks_agree() -> None:
+    found = localise(run(states(), WHOLE), run(states(), CHUNKED), threshold=0.0)
+    assert found.first is None
+    assert found.token_errors == ((0.0,) * LENGTH,)
+    assert found.chunk_edges == ((4, 8),)
+
+
+@pytest.mark.parametrize(("token", "chunk"), [(0, 0), (3, 0), (4, 1), (7, 1), (9, 2)])
+def test_first_wrong_row(token: int, chunk: int) -> None:
+    wrong = states()
+    wrong[1:, token:] += 1.0
+    found = localise(run(states(), WHOLE), run(wrong, CHUNKED), threshold=0.1).first
+    assert found is not None
+    assert (found.step, found.chunk, found.layer, found.token) == (chunk, chunk, 1, token)
+
+
+def test_earlier_step_comes_before_lower_layer() -> None:
+    wrong = states()
+    wrong[2, 1] += 1.0
+    wrong[0, 9] += 1.0
+    found = localise(run(states(), WHOLE), run(wrong, CHUNKED), threshold=0.1).first
+    assert found is not None
+    assert (found.step, found.layer, found.token) == (0, 2, 1)
+
+
+def test_threshold_zero_means_any_bit() -> None:
+    wrong = states()
+    wrong[1, 5, 0] = np.nextafter(wrong[1, 5, 0], 9.0)
+    plain = run(states(), WHOLE)
+    found = localise(plain, run(wrong, CHUNKED), threshold=0.0).first
+    assert found is not None
+    assert (found.layer, found.token) == (1, 5)
+    assert localise(plain, run(wrong, CHUNKED), threshold=1e-9).first is None
+
+
+def test_a_sign_of_zero_is_a_bit() -> None:
+    left, right = states(), states()
+    left[0, 0], right[0, 0] = 0.0, -0.0
+    assert localise(run(left, WHOLE), run(right, WHOLE), threshold=0.0).first is not None
+
+
+def test_nan_is_far() -> None:
+    wrong = states()
+    wrong[0, 2, 0] = np.nan
+    found = localise(run(states(), WHOLE), run(wrong, WHOLE), threshold=1e9).first
+    assert found is not None
+    assert found.token == 2
+
+
+def test_answer_lost_after_the_last_layer() -> None:
+    hidden = states()
+    found = localise(
+        run(hidden, WHOLE), run(hidden, CHUNKED, output=hidden[0, 0]), threshold=0.1
+    ).first
+    assert found is not None
+    assert (found.step, found.chunk, found.layer, found.token) == (2, 2, LAYERS, LENGTH - 1)
+
+
+def test_token_rows_lost_after_the_last_layer() -> None:
+    hidden = states()
+    lost = hidden[-1].copy()
+    lost[6] = 0.0
+    found = localise(
+        run(hidden, WHOLE, output=hidden[-1]), run(hidden, WHOLE, output=lost), threshold=0.0
+    )
+    assert found.first is not None
+    assert (found.first.layer, found.first.token) == (LAYERS, 6)
+    assert [e > 0 for e in found.token_errors[0]] == [n == 6 for n in range(LENGTH)]
+
+
+def test_noise_is_the_typical_row() -> None:
+    other = states()
+    other[:, :, :] *= 1 + 1e-6
+    other[0, 0] += 5.0
+    assert noise(run(states(), WHOLE), run(other, CHUNKED)) == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_edges_of_several_prompts() -> None:
+    plan = [[["0", 0, 4, 6], ["1", 0, 2, 2]], [["0", 4, 2, 6]]]
+    assert chunk_edges(plan, 2) == ((4,), ())
