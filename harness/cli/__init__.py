@@ -6,11 +6,15 @@ import os
 import sys
 from collections.abc import Sequence
 
+from harness.cli.folders import home
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; a user's mistake is one message."""
     # Has to be in the environment before anything loads torch (engine.determinism says why).
     os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+    # Compiled code is kept with the runs, so that it can be cached, moved and deleted with them.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(home().resolve() / "compiled"))
     from harness.cli.app import run_app
 
     return run_app(list(sys.argv[1:] if arguments is None else arguments))

@@ -8,9 +8,14 @@ from pathlib import Path
 from harness.cli.errors import UsageError
 
 
+def home() -> Path:
+    """`.parity` in the working folder, or PARITY_HOME."""
+    return Path(os.environ.get("PARITY_HOME", ".parity"))
+
+
 def runs_root() -> Path:
-    """`.parity/runs` below the working folder, or below PARITY_HOME."""
-    return Path(os.environ.get("PARITY_HOME", ".parity")) / "runs"
+    """Where runs are kept."""
+    return home() / "runs"
 
 
 def run_folder(name: str | None) -> Path:
