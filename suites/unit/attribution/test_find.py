@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 
 from harness.attribution import FailureKind, Signature, replay
+from harness.attribution.gap import FixedLimits, RunLimits
+from harness.attribution.laboratory import Laboratory
+from harness.attribution.recorded import grouped
+from harness.attribution.sets import cell_of
+from harness.axes import baseline
 from harness.case import Case, Prompt
 from harness.judge.output import Output
 from harness.record import FindingRecord, Outcome
@@ -131,6 +136,34 @@ def test_a_plain_failure_stays_plain(tmp_path: Path) -> None:
     assert lengths_of(found) == [20]
 
 
+def test_a_difference_that_only_an_exact_edge_sees(tmp_path: Path) -> None:
+    """Compiled may be off by rounding, so only the same cell on one stage tells."""
+
+    def rounding(s: Situation) -> float:
+        return 1e-7 if s.on("compile=compiled", "pp=2") else 0.0
+
+    run = campaign(tmp_path, ToySystem(rounding), [(embed(20), COPY_LAGS)])
+    (found,) = run.findings(policies=())
+    assert found.minimal_sets == (("compile=compiled", "pp=2"),)
+    assert replay(found, run.system).failing
+    assert any("neighbour without pp=2" in row.note for row in found.truth_table)
+
+
+def test_cells_replay_the_plan_of_the_cell_that_differs_in_chunk_alone() -> None:
+    system = ToySystem()
+    laboratory = Laboratory(
+        system=system,
+        checkpoint="toy",
+        limits=FixedLimits(1e-6),
+        budget=Budget(calls=0, seconds=0.0),
+    )
+    cells = [cell_of({"chunk=chunked", "pp=2"}), cell_of({"async=async"})]
+    laboratory.table(embed(40), COPY_LAGS, cells, FailureKind.DIFFERENCE)
+    free = [cell for cell, given in system.replayed if not given]
+    assert free == [baseline(), cell_of({"chunk=chunked"})]
+    assert [cell for cell, given in system.replayed if given] == [cells[1], cells[0]]
+
+
 def test_two_sets_of_one_bug_are_one_finding(tmp_path: Path) -> None:
     def overlap(s: Situation) -> float:
         fits = max(s.lengths) <= CHUNK or not s.on("chunk=chunked")
@@ -216,6 +249,8 @@ def test_a_race_that_also_shows_is_both(tmp_path: Path) -> None:
     run = campaign(tmp_path, ToySystem(conjunction, race), [(embed(50), PACED)])
     found = {kind_of(f): f for f in run.findings()}
     assert found[FailureKind.HAZARD].minimal_sets == (("chunk=chunked",),)
+    raced = {pair.pair_id for pair in run.pairs if "happens-before" in pair.reason}
+    assert set(found[FailureKind.HAZARD].pairs) == raced
     assert found[FailureKind.DIFFERENCE].minimal_sets == (("chunk=chunked", "compile=compiled"),)
 
 
@@ -259,6 +294,9 @@ def test_what_is_left_to_luck_is_repeated(tmp_path: Path) -> None:
 
     work = [(embed(50 + n, 9), THREADED) for n in range(4)]
     run = campaign(tmp_path, ToySystem(sometimes), work)
+    limits = RunLimits(run.bounds)
+    groups = grouped(run.cases, run.pairs, dtype="float32", store=run.store, limits=limits)
+    assert len(groups) == 1
     (found,) = run.findings(policies=())
     assert found.minimal_sets == (("chunk=chunked", "compile=compiled"),)
     assert lengths_of(found) == [2 * CHUNK + 1]

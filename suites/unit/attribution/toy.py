@@ -110,7 +110,8 @@ class ToySystem:
     broken: Defect = nowhere
     racing: Defect = nowhere
     runs: int = 0
-    opened: list[Mapping[str, str]] = field(default_factory=list)
+    replayed: list[tuple[Mapping[str, str], bool]] = field(default_factory=list)
+    """(Cell, whether it was given a plan), run by run."""
     dtype: str = "float32"
 
     def encode(self, case: Case) -> tuple[Encoded, ...]:
@@ -120,7 +121,6 @@ class ToySystem:
         )
 
     def open(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> ToySession:
-        self.opened.append(settings)
         return ToySession(self, cell, settings)
 
     def discard(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> None: ...
@@ -147,6 +147,7 @@ class ToySession:
         taps: bool = False,
     ) -> SystemRun:
         self.system.runs += 1
+        self.system.replayed.append((self.cell, plan is not None))
         lengths = tuple(len(p.token_ids) for p in prompts)
         if plan is None:
             plan = scheduled(lengths, chunked=self.cell["chunk"] == "chunked")

@@ -85,9 +85,10 @@ def test_only_smaller_cases_that_keep_the_failure_are_taken() -> None:
     assert asked == [[3], [4]], "a larger case is not worth a run"
 
 
-def test_nothing_is_asked_twice_or_beyond_the_budget() -> None:
+@pytest.mark.parametrize(("calls", "expected"), [(2, 2), (99, 4)])
+def test_nothing_is_asked_twice_or_beyond_the_budget(calls: int, expected: int) -> None:
     asked = 0
-    budget = Budget(calls=2, seconds=10**6)
+    budget = Budget(calls=calls, seconds=10**6)
 
     def never(case: Case) -> bool:
         nonlocal asked
@@ -98,8 +99,8 @@ def test_nothing_is_asked_twice_or_beyond_the_budget() -> None:
     reducer = Reducer(case_of(9), keeps=never, budget=budget)
     for length in (4, 4, 3, 2, 1):
         reducer.consider(case_of(length))
-    assert asked == 2
-    assert reducer.exhausted
+    assert asked == expected
+    assert reducer.exhausted == (calls == 2)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +173,15 @@ def test_prompts_that_must_differ_get_an_id_each() -> None:
 
     reducer = Reducer(case_of(8, 8), keeps=keeps, budget=plenty())
     assert {p.tokens for p in reduce_case(reducer, chunk=16).prompts} == {(1,), (2,)}
+
+
+def test_prompts_are_simplified_together_where_one_alone_would_not_do() -> None:
+    def keeps(case: Case) -> bool:
+        ids = [set(p.tokens or ()) for p in case.prompts]
+        return lengths(case) == [2, 2] and (case == case_of(2, 2) or ids == [{1}, {2}])
+
+    reducer = Reducer(case_of(2, 2), keeps=keeps, budget=plenty())
+    assert [p.tokens for p in reduce_case(reducer, chunk=16).prompts] == [(1, 1), (2, 2)]
 
 
 def test_reduction_stops_with_its_budget() -> None:
