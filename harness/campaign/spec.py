@@ -11,7 +11,7 @@ from harness.campaign.profile import PROFILES, CheckpointPlan, Profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """One run's request. `models`: checkpoint name -> folder, for those not in the catalogue."""
+    """One run's request."""
 
     profile: str
     seed: int
@@ -23,12 +23,8 @@ class RunSpec:
     batch_invariant: bool = False
 
     def plan(self, name: str) -> CheckpointPlan:
-        """The profile's plan for a checkpoint; for one it does not list, its first plan's sizes."""
-        profile = self.profile_object
-        for plan in profile.checkpoints:
-            if plan.name == name:
-                return plan
-        raise KeyError(name)
+        """The profile's plan for a checkpoint."""
+        return self.profile_object.plan(name)
 
     @property
     def profile_object(self) -> Profile:

@@ -33,11 +33,13 @@ def replay(
     planted = "without plants" if clean else ", ".join(spec.plants) or "nothing planted"
     console.print(f"{finding.finding_id}: {finding.title} ({planted})", highlight=False)
     table = Table()
-    for column in ("cell", "outcome", finding.metric, "note"):
+    axes = list(Cell.of(verdict.rows[0].cell)) if verdict.rows else []
+    for column in (*axes, "outcome", finding.metric, "note"):
         table.add_column(column)
     for row in verdict.rows:
         value = "" if row.value is None else f"{row.value:.3g}"
-        table.add_row(str(Cell.of(row.cell)), str(row.outcome), value, row.note)
+        values = [str(row.cell[axis]) for axis in axes]
+        table.add_row(*values, str(row.outcome), value, row.note)
     console.print(table)
     errors = [row for row in verdict.rows if row.outcome is Outcome.ERROR]
     if errors:

