@@ -148,7 +148,7 @@ class _View:
                 self.oracle = None if record.error else outputs
                 self.oracle_error = record.error
                 continue
-            run = _execution(record, outputs)
+            run = execution_of(record, outputs)
             if "perturbed" in record.settings:
                 self.perturbed[record.settings["perturbed"]] = run
             elif record.settings.get("executor") == "processes":
@@ -174,7 +174,8 @@ class _View:
                 yield Comparison.SETTING, self.inline[cell], run, ("executor",)
 
 
-def _execution(record: ExecutionRecord, outputs: tuple[Output, ...]) -> Execution:
+def execution_of(record: ExecutionRecord, outputs: tuple[Output, ...]) -> Execution:
+    """A record as the judge takes it."""
     witness: Mapping[str, object] = record.witness
     return Execution(
         execution_id=record.execution_id,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.campaign.execute import CaseExecutor
-from harness.campaign.judging import CheckpointJudge, executed
+from harness.campaign.judging import CheckpointJudge, executed, execution_of
 from harness.campaign.local import LocalCampaign
 from harness.campaign.outputs import OutputStore
 from harness.campaign.profile import FENCED_COPY_LAGS, PROFILES
@@ -99,6 +99,25 @@ def test_a_lost_rank_is_an_error_of_its_cell_only(
     assert [pair.comparison for pair in errors] == [Comparison.SETTING]
     assert_says(errors[0].reason, told)
     assert {pair.outcome for pair in pairs if pair not in errors} == {Outcome.PASS}
+
+
+def test_a_ranks_traceback_stays_in_its_record() -> None:
+    told = "WorkerError: rank 1 raised ValueError: 7"
+    record = ExecutionRecord(
+        execution_id="x",
+        case_id="y",
+        checkpoint="tiny-qwen3",
+        cell={},
+        settings={},
+        plan=None,
+        plan_digest="",
+        witness={},
+        outputs="",
+        output_digest="",
+        error=f"{told}\nTraceback (most recent call last):\n  ...",
+        seconds=0.0,
+    )
+    assert execution_of(record, ()).error == told
 
 
 def assert_says(text: str, pattern: str) -> None:
