@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.attribution.gap import RunLimits
-from harness.attribution.investigate import Investigator
+from harness.attribution.investigate import Investigator, masks_of
 from harness.attribution.laboratory import Laboratory, Oracle
 from harness.attribution.recorded import Group, grouped
-from harness.attribution.signature import ANY_POLICY, FailureKind, Signature
+from harness.attribution.signature import ANY_POLICY, FailureKind, Signature, is_racy
 from harness.campaign.judging import Executed
 from harness.campaign.outputs import OutputStore
 from harness.campaign.profile import SETTINGS, CheckpointPlan
@@ -67,6 +67,7 @@ def find(
     while waiting:
         group = waiting.pop(0)
         known = found.get(replace(group.signature, policy=ANY_POLICY).finding_id)
+        known = known or _seen_by_chance(group, found.values())
         if known is None:
             if group.signature.kind is FailureKind.BASELINE and oracle is None:
                 share = Budget(calls=0, seconds=0.0)
@@ -90,7 +91,7 @@ def merged(finding: FindingRecord, group: Group) -> FindingRecord:
         if state.value is not None and state.value > worst:
             worst, bound = state.value, state.limit
     more = [pair.pair_id for failure in group.failures for pair in failure.pairs]
-    masked = set(finding.masked_by).union(*(f.table.masks for f in group.failures))
+    masked = masks_of(group).union(finding.masked_by)
     return replace(
         finding,
         pairs=tuple(dict.fromkeys((*finding.pairs, *more))),
@@ -98,6 +99,23 @@ def merged(finding: FindingRecord, group: Group) -> FindingRecord:
         worst=worst,
         bound=bound,
     )
+
+
+def _seen_by_chance(group: Group, found: Iterable[FindingRecord]) -> FindingRecord | None:
+    """A finding made under a policy that replays, if it accounts for all that failed by luck.
+
+    Which cells fail under real threads varies from run to run, so their minimal sets are no
+    signature: where every one of them holds a set that is known to fail, nothing new was seen.
+    """
+    signature = group.signature
+    if not all(is_racy(failure.settings, signature.kind) for failure in group.failures):
+        return None
+    for finding in found:
+        other = Signature.parse(finding.signature)
+        same = (other.level, other.kind) == (signature.level, signature.kind)
+        if same and all(any(mine <= s for mine in other.sets) for s in signature.sets):
+            return finding
+    return None
 
 
 def _order(group: Group) -> tuple[bool, int, int, str]:

@@ -15,7 +15,6 @@ from harness.attribution.probe import (
 )
 from harness.attribution.recorded import Failure, Group
 from harness.attribution.script import Configurable, script
-from harness.attribution.sets import switches
 from harness.attribution.shrink import Shrunk, shrink
 from harness.attribution.signature import (
     ANY_POLICY,
@@ -24,20 +23,19 @@ from harness.attribution.signature import (
     is_racy,
 )
 from harness.attribution.table import CellState, Table
+from harness.attribution.watch import Watch, loosest_limit
 from harness.attribution.wording import (
     output_of,
     settings_conditions,
     smallest_case,
     title,
 )
-from harness.axes import AXES, Cell, Plan, baseline, differing, tier_between
+from harness.axes import Plan, baseline
 from harness.campaign.profile import CheckpointPlan
 from harness.case import Case
 from harness.judge.output import kind_of
-from harness.localise import NOISE_FACTOR, Localisation, localise, noise
-from harness.record import FindingRecord, Outcome, Tier
+from harness.record import FindingRecord, Outcome
 from harness.search import Budget
-from harness.systems.base import SystemRun
 
 _PROBED = (FailureKind.DIFFERENCE, FailureKind.HAZARD)
 TRIES = 3
@@ -65,8 +63,9 @@ class Investigator:
         probes = self._probe(shrunk, settings, laboratory, budget)
         if probes and everywhere(probes, table.sets):
             signature = replace(signature, policy=ANY_POLICY)
-        masked = set(table.masks).union(*(f.table.masks for f in group.failures))
-        if shrunk.reproduced and not budget.exhausted and kind in _PROBED:
+        masked = masks_of(group, table)
+        lucky = is_racy(settings, kind)
+        if shrunk.reproduced and not lucky and not budget.exhausted and kind in _PROBED:
             for variant in hiding(
                 shrunk.case,
                 table.sets,
@@ -79,7 +78,7 @@ class Investigator:
             ):
                 masked.add(variant.mask)
                 conditions.append(variant.condition)
-        where = self._localise(shrunk, settings, laboratory)
+        where, watched = Watch(shrunk, laboratory).localise(settings, probes)
         worst = _worst(group, table)
         heading = title(shrunk.case.task, signature)
         return FindingRecord(
@@ -94,10 +93,11 @@ class Investigator:
             minimal_sets=tuple(tuple(sorted(values)) for values in table.sets),
             masked_by=tuple(sorted(masked)),
             conditions=(
-                *settings_conditions(settings, self._limit(table)),
+                *settings_conditions(settings, loosest_limit(table, laboratory.limits)),
                 *self._conditions(shrunk, signature),
                 *conditions,
                 *tell_policies(probes, table.sets),
+                *watched,
                 *_caveats(shrunk, settings, kind),
             ),
             truth_table=table.rows,
@@ -146,17 +146,6 @@ class Investigator:
             cells=tuple(shrunk.table.states),
         )
 
-    def _limit(self, table: Table) -> float:
-        """What cells of the looser tiers were held to; the largest of the case's prompts."""
-        if table.kind is FailureKind.BASELINE:
-            return max((state.limit for state in table.states.values()), default=0.0)
-        if table.kind is not FailureKind.DIFFERENCE:
-            return 0.0
-        lengths = range(len(table.subject.lengths))
-        return max(
-            self.laboratory.limits.limit(table.subject, Tier.KERNEL, index) for index in lengths
-        )
-
     def _conditions(self, shrunk: Shrunk, signature: Signature) -> tuple[str, ...]:
         cell = shrunk.table.smallest_bad
         plan: Plan = () if cell is None else shrunk.table.runs[cell].plan
@@ -166,75 +155,6 @@ class Investigator:
             smallest_case(lengths, plan, chunk=self.plan.chunk, split=split),
             output_of(shrunk.case, signature.level),
         )
-
-    def _localise(
-        self, shrunk: Shrunk, settings: Mapping[str, str], laboratory: Laboratory
-    ) -> Localisation | None:
-        """Where the smallest failing cell parts from the baseline; None when taps hide it."""
-        cell = shrunk.table.smallest_bad
-        if cell is None or cell == baseline() or shrunk.table.kind is not FailureKind.DIFFERENCE:
-            return None
-        runs = shrunk.table.runs
-        tier = tier_between(
-            differing(baseline(), cell), runs[baseline()].witness, runs[cell].witness
-        )
-        attempts = RACY_ATTEMPTS if is_racy(settings, shrunk.table.kind) else 1
-        reference = self._tapped(shrunk, baseline(), settings, laboratory)
-        if reference is None:
-            return None
-        threshold = (
-            0.0
-            if tier is Tier.EXACT
-            else self._threshold(shrunk, cell, reference, settings, laboratory)
-        )
-        found = None
-        for _ in range(attempts):
-            other = self._tapped(shrunk, cell, settings, laboratory)
-            found = None if other is None else localise(reference, other, threshold=threshold)
-            if found is not None and found.first is not None:
-                return found
-        return found
-
-    def _threshold(
-        self,
-        shrunk: Shrunk,
-        cell: Cell,
-        reference: SystemRun,
-        settings: Mapping[str, str],
-        laboratory: Laboratory,
-    ) -> float:
-        """100 times what rows of a good cell of the same kind are off, at least the limit."""
-        limit = self._limit(shrunk.table)
-        for value in sorted(
-            switches(cell), key=lambda v: AXES[v.split("=")[0]].tier is Tier.KERNEL
-        ):
-            name = value.split("=")[0]
-            near = cell.with_value(name, AXES[name].baseline)
-            state = shrunk.table.states.get(near)
-            if near == baseline() or state is None or not state.good:
-                continue
-            control = self._tapped(shrunk, near, settings, laboratory)
-            if control is not None:
-                return max(limit, NOISE_FACTOR * noise(reference, control))
-        return limit
-
-    def _tapped(
-        self,
-        shrunk: Shrunk,
-        cell: Cell,
-        settings: Mapping[str, str],
-        laboratory: Laboratory,
-    ) -> SystemRun | None:
-        system, run = laboratory.system, shrunk.table.runs[cell]
-        inline = {**settings, **INLINE}
-        prompts = system.encode(shrunk.case)
-        try:
-            return system.open(cell, inline).run(
-                shrunk.case, prompts, plan=run.plan or None, taps=True
-            )
-        except Exception:  # noqa: BLE001 - a cell that cannot be watched is reported unlocalised
-            system.discard(cell, inline)
-            return None
 
     def _script(
         self,
@@ -277,6 +197,14 @@ def _ids(case: Case, laboratory: Laboratory) -> tuple[int, ...]:
 
 def _same(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
     return all(a.get(name) == b.get(name) for name in ("stream_policy", "inputs"))
+
+
+def masks_of(group: Group, *tables: Table) -> set[str]:
+    """What hides the failure in any case of the group; nothing where hiding may be luck."""
+    kind = group.signature.kind
+    known = [f.table for f in group.failures if not is_racy(f.settings, kind)]
+    own = tables if known else ()
+    return set[str]().union(*(table.masks for table in (*own, *known)))
 
 
 def _metric(case: Case, kind: FailureKind) -> str:

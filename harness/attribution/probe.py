@@ -14,7 +14,8 @@ from harness.attribution.sets import (
     told,
     told_all,
 )
-from harness.attribution.signature import FailureKind
+from harness.attribution.signature import FailureKind, is_racy
+from harness.attribution.table import CellState
 from harness.axes import Cell
 from harness.case import Case, Prompt
 
@@ -29,6 +30,8 @@ class PolicyProbe:
     settings: Mapping[str, str]
     sets: tuple[Switches, ...]
     """Minimal failing sets among the cells that were tried; empty: none failed."""
+    racy: bool = False
+    """Whether which of the sets failed was luck."""
 
     @property
     def name(self) -> str:
@@ -54,12 +57,18 @@ def probe_policies(
     found = []
     for settings in policies:
         table = laboratory.table(case, settings, chosen, kind)
-        found.append(PolicyProbe(settings=settings, sets=table.sets))
+        racy = is_racy(settings, kind)
+        found.append(PolicyProbe(settings=settings, sets=table.sets, racy=racy))
     return tuple(found)
 
 
 def tell_policies(probes: Sequence[PolicyProbe], sets: Sequence[Switches]) -> Iterator[str]:
     """One sentence for each way in which a policy acts."""
+    lucky = [probe.name for probe in probes if probe.racy]
+    if lucky:
+        failed = [probe.name for probe in probes if probe.racy and probe.sets]
+        yield f"{'failed' if failed else 'did not fail'} by chance under {'; '.join(lucky)}"
+    probes = [probe for probe in probes if not probe.racy]
     quiet = [probe.name for probe in probes if not probe.sets]
     same = [probe.name for probe in probes if probe.sets and set(probe.sets) == set(sets)]
     if same:
@@ -77,13 +86,14 @@ def tell_policies(probes: Sequence[PolicyProbe], sets: Sequence[Switches]) -> It
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """The shrunk case with one thing changed."""
+    """One change to a failing case, which may hide the failure."""
 
     mask: str
-    """`name=value`, as reported when it hides the failure."""
+    """`name=value`, as reported when it does."""
     condition: str
     """The same as a sentence."""
-    case: Case
+    before: Case
+    after: Case
     added: Switches = frozenset()
     """Axis values that belong to the change."""
 
@@ -93,14 +103,19 @@ def variants(
 ) -> Iterator[Variant]:
     """Changes that may hide a failure: another head, another task, prompts that are all split.
 
-    `ids`: token ids to make longer prompts of.
+    They start from prompts of the case's lengths made of `ids` in turn: a shrunk case has tokens so
+    alike that a change could seem to hide what only they do.
     """
-    count = len(case.prompts)
-    if ids and 2 * chunk + 1 <= max_len and not any(SPLIT in s for s in sets):
+    if not ids or any(prompt.tokens is None for prompt in case.prompts):
+        return
+    base = _with_lengths(case, ids, [len(prompt.tokens or ()) for prompt in case.prompts])
+    if 2 * chunk + 1 <= max_len and not any(SPLIT in s for s in sets):
+        longer = _with_lengths(case, ids, [2 * chunk + 1] * len(case.prompts))
         yield Variant(
             mask=SPLIT,
             condition="hidden when every prompt is split over steps",
-            case=replace(case, prompts=tuple(_of(ids, i, 2 * chunk + 1) for i in range(count))),
+            before=longer,
+            after=longer,
             added=frozenset({SPLIT}),
         )
     if case.task in _OTHER_TASK:
@@ -108,18 +123,23 @@ def variants(
         yield Variant(
             mask=f"normalize={other}",
             condition=f"hidden with normalize={other}",
-            case=replace(case, normalize=other),
+            before=base,
+            after=replace(base, normalize=other),
         )
         task = _OTHER_TASK[case.task]
         yield Variant(
-            mask=f"task={task}", condition=f"hidden for {task}", case=replace(case, task=task)
+            mask=f"task={task}",
+            condition=f"hidden for {task}",
+            before=base,
+            after=replace(base, task=task),
         )
     elif case.task in ("score", "classify", "token_classify"):
         other = case.activation is False
         yield Variant(
             mask=f"activation={other}",
             condition=f"hidden with activation={other}",
-            case=replace(case, activation=other),
+            before=base,
+            after=replace(base, activation=other),
         )
 
 
@@ -134,23 +154,26 @@ def hiding(
     chunk: int,
     max_len: int,
 ) -> tuple[Variant, ...]:
-    """The variants under which every minimal set stops failing.
+    """The variants with which no minimal set fails any more, though all did just before."""
 
-    A variant that brings an axis value along counts only if, without that value, it still fails:
-    else the longer prompts hide the failure and not the split.
-    """
-    found = []
+    def states(tried: Case, added: Switches = frozenset()) -> list[CellState]:
+        cells = [cell_of(values | added) for values in sets]
+        table = laboratory.table(tried, settings, cells, kind)
+        return [table.states[cell] for cell in cells if cell in table.states]
+
+    found, failed = [], {}
     for variant in variants(case, sets, ids=ids, chunk=chunk, max_len=max_len):
-        plain = [cell_of(s) for s in sets]
-        changed = [cell_of(s | variant.added) for s in sets]
-        table = laboratory.table(variant.case, settings, (*plain, *changed), kind)
-        states = [table.states[cell] for cell in changed if cell in table.states]
-        fails_without = any(cell in table.bad for cell in plain)
-        if len(states) == len(changed) and all(state.good for state in states):
-            if variant.added and not fails_without:
-                continue
+        key = variant.before.case_id
+        if key not in failed:
+            failed[key] = [state.bad for state in states(variant.before)]
+        after = states(variant.after, variant.added)
+        if all(failed[key]) and len(after) == len(sets) and all(state.good for state in after):
             found.append(variant)
     return tuple(found)
+
+
+def _with_lengths(case: Case, ids: Sequence[int], lengths: Sequence[int]) -> Case:
+    return replace(case, prompts=tuple(_of(ids, i, n) for i, n in enumerate(lengths)))
 
 
 def _of(ids: Sequence[int], prompt: int, length: int) -> Prompt:
@@ -159,5 +182,10 @@ def _of(ids: Sequence[int], prompt: int, length: int) -> Prompt:
 
 
 def everywhere(probes: Sequence[PolicyProbe], sets: Sequence[Switches]) -> bool:
-    """Whether the same sets fail under every policy that was tried, and some were."""
-    return bool(probes) and all(set(probe.sets) == set(sets) for probe in probes)
+    """Whether the same sets fail under every policy that was tried, and some were.
+
+    Where luck has a part, some failure is enough.
+    """
+    return bool(probes) and all(
+        bool(probe.sets) if probe.racy else set(probe.sets) == set(sets) for probe in probes
+    )

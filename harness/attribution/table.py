@@ -29,6 +29,8 @@ class CellState:
     value: float | None
     """The finding's metric; None when there is nothing to measure."""
     limit: float = 0.0
+    against: Cell | None = None
+    """The neighbour it differs from, where that is not the baseline."""
     error: str = ""
     unreachable: str = ""
     """Why an axis of the cell cannot act on this case, known before the run."""
@@ -145,7 +147,7 @@ def _difference(
     cell, reference = Cell.of(run.cell), table.runs[baseline()]
     found = _between(table.subject, reference, run, limits)
     bad = verdicts.get((baseline(), cell), found.differs)
-    note = found.note if bad else ""
+    note, against = found.note if bad else "", None
     for name in () if bad else differing(reference.cell, cell):
         near = cell.with_value(name, AXES[name].baseline)
         state = table.states.get(near)
@@ -153,7 +155,7 @@ def _difference(
             continue
         along = _between(table.subject, table.runs[near], run, limits)
         if verdicts.get((near, cell), along.differs):
-            bad, found = True, along
+            bad, found, against = True, along, near
             note = f"differs from its neighbour without {name}={cell[name]}: {along.note}"
             break
     return CellState(
@@ -161,6 +163,7 @@ def _difference(
         bad=bad,
         value=found.value,
         limit=found.limit,
+        against=against,
         unreachable=reach,
         note=note or ("baseline" if cell == baseline() else ""),
     )

@@ -168,6 +168,11 @@ def test_s1_needs_compile_and_three_chunks_where_the_device_is_paced(bench: Benc
     )
     assert "fails under lag(compute@last), fenced inputs with chunk=chunked" in finding.conditions
     assert len(finding.truth_table) == 16
+    first = finding.first_divergence
+    assert first is not None
+    # The inputs of the first step are overwritten before the device reads them, so the embedding
+    # of its tokens is already another's.
+    assert (first.step, first.layer) == (0, 0)
     assert bench.replays(finding, S1)
     assert not bench.replays(finding)
 

@@ -147,6 +147,7 @@ def test_a_difference_that_only_an_exact_edge_sees(tmp_path: Path) -> None:
     assert found.minimal_sets == (("compile=compiled", "pp=2"),)
     assert replay(found, run.system).failing
     assert any("neighbour without pp=2" in row.note for row in found.truth_table)
+    assert found.first_divergence is not None, "watched against that neighbour"
 
 
 def test_cells_replay_the_plan_of_the_cell_that_differs_in_chunk_alone() -> None:
@@ -301,6 +302,52 @@ def test_what_is_left_to_luck_is_repeated(tmp_path: Path) -> None:
     assert found.minimal_sets == (("chunk=chunked", "compile=compiled"),)
     assert lengths_of(found) == [2 * CHUNK + 1]
     assert any("real concurrency" in condition for condition in found.conditions)
+
+
+def test_a_failure_by_luck_joins_the_finding_that_replays(tmp_path: Path) -> None:
+    luck = random.Random(1)
+
+    def lagging(s: Situation) -> float:
+        threaded = s.settings["stream_policy"] == "threaded"
+        return float(s.on("chunk=chunked") and not (threaded and luck.random() < 0.5))
+
+    work = [(embed(70), COPY_LAGS), (embed(66, 5), THREADED)]
+    run = campaign(tmp_path, ToySystem(lagging), work)
+    (found,) = run.findings(policies=(COPY_LAGS, THREADED))
+    assert found.minimal_sets == (("chunk=chunked",),)
+    failed = {pair.pair_id for pair in run.pairs if pair.outcome is Outcome.FAIL}
+    assert set(found.pairs) == failed
+    assert "failed by chance under threaded, fenced inputs" in found.conditions
+    assert "pp=2" not in found.masked_by, "what luck hid is no mask"
+
+
+def test_another_set_seen_by_luck_is_a_finding_of_its_own(tmp_path: Path) -> None:
+    def other(s: Situation) -> float:
+        threaded = s.settings["stream_policy"] == "threaded"
+        return float(s.on("pp=2") if threaded else s.on("chunk=chunked"))
+
+    work = [(embed(70), COPY_LAGS), (embed(66, 5), THREADED)]
+    run = campaign(tmp_path, ToySystem(other), work)
+    assert {f.minimal_sets for f in run.findings(policies=())} == {
+        (("chunk=chunked",),),
+        (("pp=2",),),
+    }
+
+
+def test_a_failure_that_watching_hides_is_watched_elsewhere(tmp_path: Path) -> None:
+    def lagging(s: Situation) -> float:
+        paced = s.settings["stream_policy"] == "paced(1)"
+        return 0.0 if paced and s.taps else float(s.on("chunk=chunked"))
+
+    run = campaign(tmp_path, ToySystem(lagging), [(embed(70), PACED)])
+    (found,) = run.findings()
+    assert found.first_divergence is not None
+    assert found.first_divergence.layer == 1
+    assert any(c.startswith("localised under lag(copy@last)") for c in found.conditions)
+    run = campaign(tmp_path / "alone", run.system, [(embed(70), PACED)])
+    (found,) = run.findings(policies=())
+    assert found.first_divergence is None
+    assert any(c.startswith("not localised") for c in found.conditions)
 
 
 def test_what_does_not_fail_again_is_reported_as_recorded(tmp_path: Path) -> None:

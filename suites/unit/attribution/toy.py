@@ -48,6 +48,7 @@ class Situation:
     case: Case
     lengths: tuple[int, ...]
     plan: Plan
+    taps: bool = False
 
     def on(self, *values: str) -> bool:
         """Whether every `axis=value` is set."""
@@ -152,7 +153,12 @@ class ToySession:
         if plan is None:
             plan = scheduled(lengths, chunked=self.cell["chunk"] == "chunked")
         situation = Situation(
-            cell=self.cell, settings=self.settings, case=case, lengths=lengths, plan=plan
+            cell=self.cell,
+            settings=self.settings,
+            case=case,
+            lengths=lengths,
+            plan=plan,
+            taps=taps,
         )
         wrong = self.system.broken(situation)
         answers = [o.data.astype(np.float32) for o in Truth().outputs(case, prompts)]
