@@ -440,7 +440,7 @@ class RunWriter:
 
 
 def read_records(folder: Path) -> Iterator[Record]:
-    """Records of a run in order. A torn last line (killed run) is dropped; any other is an error."""
+    """Records of a run in order. A torn last line (killed run) is dropped, others are errors."""
     path = folder / "records.jsonl"
     if not path.exists():
         raise RecordError(f"{folder} holds no records.jsonl: not a run folder")

@@ -23,8 +23,8 @@ from harness.record import (
 from harness.strategies.lengths import boundaries_of
 from harness.systems.base import Encoded, Refused, System, SystemRun
 
-ORACLE = {"system": "oracle"}
-"""Settings that mark the float64 answer among a case's executions."""
+ORACLE, TWIN = {"system": "oracle"}, {"system": "twin"}
+"""Settings that mark the float64 answer, and a trusted float32 one, among a case's executions."""
 PERTURBATIONS = (("first token replaced", 0.0), ("middle token replaced", 0.5))
 """(name, place in the prompt): what is changed on the baseline to prove power."""
 
@@ -54,12 +54,14 @@ class CaseExecutor:
         checkpoint: CheckpointPlan,
         system: System,
         reference: CaseReference,
+        twin: CaseReference | None = None,
         store: OutputStore,
         attempts: int,
         axes: Sequence[str] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._checkpoint, self._system, self._reference = checkpoint, system, reference
+        self._checkpoint, self._system = checkpoint, system
+        self._reference, self._twin = reference, twin
         self._store, self._attempts = store, attempts
         chosen = [a for name, a in AXES.items() if axes is None or name in axes]
         fixed = {a.name: a.baseline for a in AXES.values() if a not in chosen}
@@ -115,7 +117,9 @@ class CaseExecutor:
             lengths=lengths,
             boundaries=boundaries_of([n for n in lengths if n], self._checkpoint.edges),
         )
-        yield self._oracle(case, prompts)
+        yield self._answer(case, prompts, self._reference, ORACLE)
+        if self._twin is not None:
+            yield self._answer(case, prompts, self._twin, TWIN)
         plans: dict[str, Plan] = {}
         succeeded: set[Cell] = set()
         for cell in self.cells:
@@ -145,17 +149,23 @@ class CaseExecutor:
         for cell in self.cells:
             yield self._without_run(case, cell, settings, error=error)
 
-    def _oracle(self, case: Case, prompts: Sequence[Encoded]) -> ExecutionRecord:
+    def _answer(
+        self,
+        case: Case,
+        prompts: Sequence[Encoded],
+        reference: CaseReference,
+        settings: Mapping[str, str],
+    ) -> ExecutionRecord:
         began, error = time.perf_counter(), ""
         name, digest = "", ""
         try:
-            name, digest = self._store.write(self._reference.outputs(case, prompts))
+            name, digest = self._store.write(reference.outputs(case, prompts))
         except Exception as failure:  # noqa: BLE001 - one case's trouble may not end the others
             error = _message(failure)
         seconds = time.perf_counter() - began
         self.clock.add("oracle", seconds)
         return self._without_run(
-            case, {}, ORACLE, error=error, outputs=name, digest=digest, seconds=seconds
+            case, {}, settings, error=error, outputs=name, digest=digest, seconds=seconds
         )
 
     def _without_run(

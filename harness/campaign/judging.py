@@ -81,7 +81,12 @@ class CheckpointJudge:
             yield proof
         if view.oracle is not None:
             yield oracle_pair(
-                view.subject, reference, view.oracle, power=proof, bounds=self._bounds
+                view.subject,
+                reference,
+                view.oracle,
+                power=proof,
+                bounds=self._bounds,
+                twin=view.twin,
             )
         elif view.oracle_error:
             pair = oracle_pair(view.subject, reference, (), power=proof, bounds=self._bounds)
@@ -139,11 +144,15 @@ class _View:
         )
         self.oracle: tuple[Output, ...] | None = None
         self.oracle_error = ""
+        self.twin: tuple[Output, ...] | None = None
         self.perturbed: dict[str, Execution] = {}
         self.inline: dict[Cell, Execution] = {}
         self.apart: dict[Cell, Execution] = {}
         for record in executed_case.executions:
             outputs = store.read(record.outputs) if record.outputs else ()
+            if record.settings.get("system") == "twin":
+                self.twin = None if record.error else outputs
+                continue
             if record.settings.get("system") == "oracle":
                 self.oracle = None if record.error else outputs
                 self.oracle_error = record.error

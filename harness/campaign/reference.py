@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -53,9 +52,12 @@ class CaseReference:
                 f"task={case.task!r} is not supported: {self.checkpoint.name} has no reranker; "
                 f"it answers {', '.join(self.checkpoint.tasks)}"
             )
-        logit = self.oracle.yes_no_logit(prompt.token_ids, spec.yes, spec.no)
-        value = logit if case.activation is False else 1.0 / (1.0 + math.exp(-logit))
-        return np.array([value])
+        if case.task == "token_classify":
+            logits = self.oracle.token_yes_no_logits(prompt.token_ids, spec.yes, spec.no)
+            found: Float64 = logits.numpy()[:, None]
+        else:
+            found = np.array([self.oracle.yes_no_logit(prompt.token_ids, spec.yes, spec.no)])
+        return found if case.activation is False else 1.0 / (1.0 + np.exp(-found))
 
 
 def _shortened(values: Float64, dimensions: int, normalize: bool) -> Float64:  # noqa: FBT001

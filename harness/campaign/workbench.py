@@ -45,6 +45,9 @@ class Workbench:
             checkpoint=self.plan,
             system=self.system,
             reference=self.reference,
+            twin=CaseReference(
+                oracle=CachedOracle(path, dtype="float32"), checkpoint=self.checkpoint
+            ),
             store=self.store,
             attempts=spec.profile_object.attempts,
             axes=spec.axes,
@@ -55,6 +58,12 @@ class Workbench:
     @property
     def causal(self) -> bool:
         return self.checkpoint.kind == "decoder"
+
+    @property
+    def vocabulary(self) -> int:
+        """Size of the checkpoint's vocabulary."""
+        config = json.loads((self._path / "config.json").read_text(encoding="utf-8"))
+        return int(config["vocab_size"])
 
     def cases(self) -> list[Case]:
         """The run's cases for this checkpoint: from the file if one was given, else drawn."""
@@ -67,14 +76,19 @@ class Workbench:
         """Records of one shard, as they become known."""
         yield from self.executor.start()
         settings = self.spec.profile_object.settings
-        for index, case in enumerate(self.cases()):
-            if index % job.num_shards != job.shard:
-                continue
-            yield from self.executor.run(
-                case,
-                settings[index % len(settings)],
-                processes=index < self.plan.process_cases and self.causal,
-            )
+        mine = [
+            (index, case)
+            for index, case in enumerate(self.cases())
+            if index % job.num_shards == job.shard
+        ]
+        # By setting, so that the instances of one are closed before those of the next are opened:
+        # a warm engine for every cell and setting at once would not fit the memory.
+        for turn, chosen in enumerate(settings):
+            for index, case in mine:
+                if index // job.num_shards % len(settings) == turn:
+                    processes = index < self.plan.process_cases and self.causal
+                    yield from self.executor.run(case, chosen, processes=processes)
+            self.system.release()
 
     def close(self) -> None:
         self.system.close()

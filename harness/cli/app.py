@@ -10,7 +10,7 @@ import typer
 from harness.axes import AxisError
 from harness.case import CaseError
 from harness.checkpoints.errors import CheckpointError
-from harness.cli import axes, doctor, faults, models, replay, report, run
+from harness.cli import axes, calibrate, doctor, faults, models, replay, report, run, serve
 from harness.cli.errors import UsageError
 from harness.record import RecordError
 
@@ -32,8 +32,10 @@ app.command("replay")(replay.replay)
 app.command("report")(report.report)
 app.command("faults")(faults.faults)
 app.command("axes")(axes.axes)
+app.command("calibrate")(calibrate.calibrate)
 app.command("models")(models.models)
 app.command("doctor")(doctor.doctor)
+app.command("serve")(serve.serve)
 
 
 def run_app(arguments: Sequence[str]) -> int:

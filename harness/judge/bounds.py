@@ -88,6 +88,13 @@ class Bounds:
             f"max({rule.floor:.3g}, {rule.k:g} x q{100 * QUANTILE:g} of {count} baseline errors "
             f"against float64) for {key.kind}, {key.dtype}, {key.bucket} tokens"
         )
+        stored = self.calibration.baseline_error(key)
+        if stored is not None and rule.k * stored.quantile > oracle:
+            oracle = rule.k * stored.quantile
+            why = (
+                f"{rule.k:g} x q{100 * QUANTILE:g} of {stored.count} baseline errors measured by "
+                f"`{stored.command}` for {key.kind}, {key.dtype}, {key.bucket} tokens"
+            )
         null = self.calibration.null(key) if tier is Tier.REORDERED else None
         if tier is Tier.REORDERED and null is None:
             why += "; no null measured for this bucket, so the oracle bound stands alone"

@@ -12,8 +12,8 @@ Two bounds can hold a pair:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +43,9 @@ def length_bucket(length: int) -> str:
     return next((name for name, largest in BUCKETS if length <= largest), LONGEST)
 
 
+CALIBRATION = Path(__file__).with_name("calibration.json")
+
+
 class BucketKey(NamedTuple):
     """Errors are pooled, and tolerances given, per bucket."""
 
@@ -59,10 +62,10 @@ class ToleranceError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Null:
-    """A measured distribution of distances between known-good runs that differ in a tier only."""
+    """A measured distribution: of errors between known-good runs, or of one against float64."""
 
     quantile: float
-    """99.9th percentile of the kind's error between the two runs."""
+    """99.9th percentile of the kind's error."""
     count: int
     seed: int
     command: str
@@ -208,34 +211,43 @@ POWER_FACTOR = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Measured nulls by bucket; may be empty."""
+    """Measured distributions by bucket; either may be empty."""
 
     nulls: Mapping[BucketKey, Null]
+    """Distances between two known-good runs."""
+    baseline_errors: Mapping[BucketKey, Null] = field(default_factory=dict)
+    """The baseline's own error against float64: a run's few cases do not reach its q99.9."""
 
     def null(self, key: BucketKey) -> Null | None:
         return self.nulls.get(key)
 
+    def baseline_error(self, key: BucketKey) -> Null | None:
+        return self.baseline_errors.get(key)
+
     @classmethod
     def load(cls, path: Path | None = None) -> Calibration:
         """Read a calibration file (default: the one in this package). Raises ToleranceError."""
-        path = path or Path(__file__).with_name("calibration.json")
+        path = path or CALIBRATION
         try:
             data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            entries = data["nulls"]
-            nulls = {
-                BucketKey(e["checkpoint"], e["dtype"], OutputKind(e["kind"]), e["bucket"]): Null(
-                    quantile=float(e["quantile"]),
-                    count=int(e["count"]),
-                    seed=int(e["seed"]),
-                    command=e["command"],
-                )
-                for e in entries
-            }
+            return cls(_measured(data["nulls"]), _measured(data.get("baseline_errors", ())))
         except (OSError, ValueError, KeyError, TypeError) as error:
             if isinstance(error, ToleranceError):
                 raise
             raise ToleranceError(
                 f"{path} is not a calibration: {type(error).__name__}: {error}; expected "
-                '{"nulls": [{checkpoint, dtype, kind, bucket, quantile, count, seed, command}]}'
+                '{"nulls": [{checkpoint, dtype, kind, bucket, quantile, count, seed, command}], '
+                '"baseline_errors": [the same]}'
             ) from error
-        return cls(nulls)
+
+
+def _measured(entries: Iterable[Mapping[str, Any]]) -> dict[BucketKey, Null]:
+    return {
+        BucketKey(e["checkpoint"], e["dtype"], OutputKind(e["kind"]), e["bucket"]): Null(
+            quantile=float(e["quantile"]),
+            count=int(e["count"]),
+            seed=int(e["seed"]),
+            command=e["command"],
+        )
+        for e in entries
+    }

@@ -127,6 +127,17 @@ class CachedOracle:
         )
         return float(answer)
 
+    def token_yes_no_logits(
+        self, token_ids: Sequence[int], yes_id: int, no_id: int
+    ) -> torch.Tensor:
+        """As `Oracle.token_yes_no_logits`."""
+        return self._one(
+            f"token_yes_no_logits {yes_id} {no_id}",
+            token_ids,
+            None,
+            lambda o: o.token_yes_no_logits(token_ids, yes_id, no_id),
+        )
+
     def _one(
         self,
         question: str,

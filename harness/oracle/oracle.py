@@ -59,6 +59,12 @@ class Reference(Protocol):
         """logit(yes) - logit(no) after the last token; the score is its sigmoid."""
         ...
 
+    def token_yes_no_logits(
+        self, token_ids: Sequence[int], yes_id: int, no_id: int
+    ) -> torch.Tensor:
+        """logit(yes) - logit(no) after each token, [n] float64."""
+        ...
+
     def hidden(
         self, token_ids: Sequence[int], type_ids: Sequence[int] | None = None
     ) -> torch.Tensor:
@@ -148,6 +154,13 @@ class Oracle:
         last = self._states(token_ids, None)[-1]
         yes, no = self._head_rows((yes_id, no_id)) @ last
         return float(yes - no)
+
+    def token_yes_no_logits(
+        self, token_ids: Sequence[int], yes_id: int, no_id: int
+    ) -> torch.Tensor:
+        """logit(yes) - logit(no) after each token, [n] float64."""
+        logits = self._states(token_ids, None) @ self._head_rows((yes_id, no_id)).T
+        return (logits[:, 0] - logits[:, 1]).to(torch.float64)
 
     def _states(self, token_ids: Sequence[int], type_ids: Sequence[int] | None) -> torch.Tensor:
         """Hidden states in the model's own dtype, remembered for the last few prompts; [n, D]."""

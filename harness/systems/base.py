@@ -81,5 +81,8 @@ class System(Protocol):
     def unplant(self, name: str) -> None:
         """Take it out again."""
 
+    def release(self) -> None:
+        """Close every instance; what they share stays loaded."""
+
     def close(self) -> None:
         """Release everything."""

@@ -212,10 +212,15 @@ class EngineSystem:
         for session in self._sessions.values():
             session.engine.remove_plugin(name)
 
-    def close(self) -> None:
+    def release(self) -> None:
+        """Close every instance; what they share stays loaded."""
         for session in self._sessions.values():
             session.engine.close()
         self._sessions = {}
+
+    def close(self) -> None:
+        self.release()
+        self._resources = None
 
 
 def _key(cell: Mapping[str, str], settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
