@@ -1,0 +1,1 @@
+"""The HTTP server. Needs the `server` extra; nothing but the command that starts it imports it."""
