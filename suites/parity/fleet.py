@@ -22,6 +22,9 @@ from engine.plan import StepPlan
 from engine.request import PoolingRequest
 from engine.resources import Resources
 
+PATIENCE_S = 500.0
+"""For one answer of a worker process, which may have to compile on a busy machine first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
@@ -79,7 +82,11 @@ class Fleet:
                 async_scheduling=way.asynchronous,
             ),
             execution=ExecutionConfig(mode=way.mode, batch_invariant=way.batch_invariant),
-            parallel=ParallelConfig(pipeline_parallel_size=way.stages, executor=way.executor),
+            parallel=ParallelConfig(
+                pipeline_parallel_size=way.stages,
+                executor=way.executor,
+                worker_timeout_s=PATIENCE_S,
+            ),
             stream=StreamPolicy.parse(way.policy),
             inputs=way.inputs,
             plugins=way.plugins,

@@ -27,7 +27,7 @@ from suites.parity.fleet import Fleet, Way, differing
 from suites.parity.prompts import MIXED, requests
 
 # One worker: what is compared has to come from one process, and its graphs are counted there.
-pytestmark = pytest.mark.xdist_group("tiny-qwen3")
+pytestmark = [pytest.mark.xdist_group("tiny-qwen3"), pytest.mark.timeout(600)]
 
 CHUNK = 16
 MODES = ("eager", "compiled")
