@@ -133,6 +133,16 @@ def edges(cells: Iterable[Cell]) -> tuple[Edge, ...]:
     return tuple(found)
 
 
+def face(cells: Iterable[Cell], turn: int) -> tuple[Cell, ...]:
+    """The half of the cells in which one axis, chosen in turn, is at its baseline."""
+    found = tuple(cells)
+    varied = [n for n in AXES if len({cell[n] for cell in found if n in cell}) > 1]
+    if not varied:
+        return found
+    name = varied[turn % len(varied)]
+    return tuple(cell for cell in found if cell[name] == AXES[name].baseline)
+
+
 def admitted(cells: Iterable[Cell], refused: Iterable[Mapping[str, str]]) -> tuple[Cell, ...]:
     """The cells that could be started, in order; refused ones are reported apart, never judged."""
     gone = {Cell.of(cell) for cell in refused}

@@ -96,12 +96,19 @@ class CaseExecutor:
         self.clock.add("start-up", time.perf_counter() - began)
 
     def run(
-        self, case: Case, settings: Mapping[str, str], *, processes: bool = False
+        self,
+        case: Case,
+        settings: Mapping[str, str],
+        *,
+        cells: Sequence[Cell] | None = None,
+        processes: bool = False,
     ) -> Iterator[Record]:
         """One case in every cell, the oracle's answer and the perturbed baselines.
 
-        `processes`: also run the PP=2 cells with one process a rank.
+        `cells`: only these, the baseline first. `processes`: also run the PP=2 cells with one
+        process a rank.
         """
+        cells = self.cells if cells is None else cells
         inline = {**settings, "executor": "inline"}
         try:
             prompts = self._system.encode(case)
@@ -122,7 +129,7 @@ class CaseExecutor:
             yield self._answer(case, prompts, self._twin, TWIN)
         plans: dict[str, Plan] = {}
         succeeded: set[Cell] = set()
-        for cell in self.cells:
+        for cell in cells:
             record = self._execute(case, prompts, cell, inline, plans.get(cell["chunk"]))
             if not record.error:
                 plans.setdefault(cell["chunk"], record.plan)
@@ -131,7 +138,7 @@ class CaseExecutor:
         if self._cells[0] in succeeded:  # else there is nothing to compare a perturbed run with
             yield from self._perturbed(case, prompts, inline)
         if processes:
-            for cell in self.cells:
+            for cell in cells:
                 if cell["pp"] != "1":
                     apart = {**settings, "executor": "processes"}
                     yield self._execute(case, prompts, cell, apart, plans.get(cell["chunk"]))

@@ -33,6 +33,8 @@ class CheckpointPlan:
     """Cases (of `cases`) with one prompt near `max_model_len` instead of `max_case_tokens`."""
     process_cases: int = 0
     """Cases whose PP=2 cells also run with one process a rank."""
+    whole_lattice_every: int = 1
+    """Every n-th case runs in all cells; the others in the half with one axis, in turn, at rest."""
     shards: int = 1
     """Parts that may run side by side, each in a process of its own."""
     block_size: int = 16
@@ -116,6 +118,7 @@ PROFILES: Mapping[str, Profile] = {
                     max_case_tokens=128,
                     long_cases=1,
                     shards=2,
+                    whole_lattice_every=4,
                     # A pair carries the template's 75 tokens: every fifth case is one.
                     tasks=("embed", "token_embed", "score", "embed", "token_embed"),
                 ),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.axes import face
 from harness.campaign.execute import CaseExecutor, Clock
 from harness.campaign.outputs import OutputStore
 from harness.campaign.reference import CaseReference
@@ -87,7 +88,10 @@ class Workbench:
             for index, case in mine:
                 if index // job.num_shards % len(settings) == turn:
                     processes = index < self.plan.process_cases and self.causal
-                    yield from self.executor.run(case, chosen, processes=processes)
+                    cells = self.executor.cells
+                    if index % self.plan.whole_lattice_every:
+                        cells = face(cells, index)
+                    yield from self.executor.run(case, chosen, cells=cells, processes=processes)
             self.system.release()
 
     def close(self) -> None:

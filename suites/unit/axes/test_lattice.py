@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.axes import AXES, AxisError, Cell, admitted, baseline, differing, edges, lattice
+from harness.axes import (
+    AXES,
+    AxisError,
+    Cell,
+    admitted,
+    baseline,
+    differing,
+    edges,
+    face,
+    lattice,
+)
 from harness.axes.lattice import select
 
 
@@ -65,3 +75,14 @@ def test_a_cell_that_does_not_exist_is_refused(text: str) -> None:
 def test_an_unknown_axis_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(AxisError, match="speed; valid: compile, chunk, async, pp"):
         select(["speed"])
+
+
+def test_a_face_is_the_half_with_one_axis_at_rest() -> None:
+    cells = lattice()
+    faces = [face(cells, turn) for turn in range(len(AXES))]
+    for name, cells_of_face in zip(AXES, faces, strict=True):
+        assert len(cells_of_face) == len(cells) // 2
+        assert {cell[name] for cell in cells_of_face} == {AXES[name].baseline}
+        assert cells_of_face[0] == baseline()
+    encoder = face([cell for cell in cells if cell["chunk"] == "whole"], 1)
+    assert len(encoder) == 4  # the axis that never varies is passed over
