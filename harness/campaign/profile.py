@@ -122,7 +122,7 @@ PROFILES: Mapping[str, Profile] = {
                     # A pair carries the template's 75 tokens: every fifth case is one.
                     tasks=("embed", "token_embed", "score", "embed", "token_embed"),
                 ),
-                _tiny("tiny-qwen3", 44, process_cases=2),
+                _tiny("tiny-qwen3", 44, process_cases=1),
                 _encoder("tiny-bert", 30),
                 _encoder("minilm", 18),
             ),
