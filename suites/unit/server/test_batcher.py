@@ -97,6 +97,16 @@ def test_cancelling_aborts_and_makes_room(resources: Resources, offline: Engine)
         assert not batcher._running
 
 
+def test_an_aborted_prompt_takes_no_more_steps(resources: Resources) -> None:
+    with batching(resources, HOLD, limits=QueueLimits()) as (batcher, _):
+        with held() as wait_until_held:
+            (given_up,) = batcher.submit([request("given up", 150)])
+            wait_until_held()
+            given_up.cancel()
+        answer(batcher.submit([request("next", 5)])[0])
+        assert b"parity_step_tokens_sum 69.0\n" in batcher._metrics.text(), "64 before, 5 after"
+
+
 def test_a_refused_request_fails_alone(resources: Resources) -> None:
     with batching(resources) as (batcher, _):
         good, bad = batcher.submit([request("good"), replace(request("bad"), token_ids=(10**6,))])
@@ -182,6 +192,8 @@ def test_stopping_answers_what_was_accepted_and_refuses_the_rest(resources: Reso
         assert answer(running[0]).numel()
         assert answer(queued[0]).numel()
         assert events == ["built"]
+        with pytest.raises(EngineError, match="closed"):
+            batcher.engine.run([request("a")])
 
 
 def test_a_batcher_that_never_started_closes_its_engine(resources: Resources) -> None:
