@@ -119,23 +119,26 @@ class Runner:
             depth=config.max_steps_in_flight,
             kind=config.inputs,
         )
-        self.inputs = InputArrays(f"inputs@{self.rank}", layout, device, pinned=False)
-        dtype = getattr(torch, config.execution.dtype)
-        width = model.config.hidden_size
-        self.counters = self._buffer("counters", (limits.max_slots,), torch.int64)
-        self.hidden = self._buffer("hidden", (limits.max_tokens, width), dtype)
-        self.received = self._buffer("received", (limits.max_tokens, width), dtype)
-        self.device.register(self.inputs.buffer)
-        tokens = limits.num_blocks * config.cache.block_size
-        shape = (tokens, model.config.num_kv_heads, model.config.head_dim)
-        self.caches = [
-            LayerCache(
-                keys=torch.zeros(shape, dtype=dtype, device=device),
-                values=torch.zeros(shape, dtype=dtype, device=device),
-                block_size=config.cache.block_size,
-            )
-            for _ in model.blocks
-        ]
+        # What steps hand to compiled code must be inference tensors throughout: a plain one among
+        # them is another dispatch key, hence another graph.
+        with torch.inference_mode():
+            self.inputs = InputArrays(f"inputs@{self.rank}", layout, device, pinned=False)
+            dtype = getattr(torch, config.execution.dtype)
+            width = model.config.hidden_size
+            self.counters = self._buffer("counters", (limits.max_slots,), torch.int64)
+            self.hidden = self._buffer("hidden", (limits.max_tokens, width), dtype)
+            self.received = self._buffer("received", (limits.max_tokens, width), dtype)
+            self.device.register(self.inputs.buffer)
+            tokens = limits.num_blocks * config.cache.block_size
+            shape = (tokens, model.config.num_kv_heads, model.config.head_dim)
+            self.caches = [
+                LayerCache(
+                    keys=torch.zeros(shape, dtype=dtype, device=device),
+                    values=torch.zeros(shape, dtype=dtype, device=device),
+                    block_size=config.cache.block_size,
+                )
+                for _ in model.blocks
+            ]
 
     def _buffer(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Buffer:
         tensor = torch.zeros(shape, dtype=dtype, device=self.config.device)

@@ -83,7 +83,6 @@ class Compiler:
         block = stage.blocks[0]
         weight, config = next(block.parameters()), stage.config
         rows, seqs, table, block_size, blocks = 37, 5, 7, 13, 11
-        cos, sin = stage.rotary(torch.arange(rows, device=weight.device))
         slots = blocks * block_size if config.causal else 0
 
         def integers(*shape: int) -> torch.Tensor:
@@ -93,6 +92,7 @@ class Compiler:
             return weight.new_zeros((slots, config.num_kv_heads, config.head_dim))
 
         with torch.inference_mode():
+            cos, sin = stage.rotary(torch.arange(rows, device=weight.device))
             self(
                 block,
                 weight.new_zeros((rows, config.hidden_size)),

@@ -57,8 +57,11 @@ class CheckpointJudge:
         dtype: str,
         causal: bool,
         store: OutputStore,
+        chunk: int | None = None,
         bounds: Bounds | None = None,
     ) -> None:
+        """`chunk`: token budget of a chunked cell, so that a longer prompt is known to be split."""
+        self._chunk = chunk
         self._dtype, self._causal, self._store = dtype, causal, store
         self._bounds = bounds or Bounds()
 
@@ -102,11 +105,11 @@ class CheckpointJudge:
                 power=proof,
                 bounds=self._bounds,
                 settings=settings,
-                inapplicable=_unreachable(view.case.lengths, a, b),
+                inapplicable=_unreachable(view.case.lengths, a, b, self._chunk),
             )
 
     def _power(self, view: _View, reference: Execution) -> PowerRecord | None:
-        if reference.error:
+        if reference.error or len(reference.outputs) != len(view.case.lengths):
             return None
         perturbations = []
         for name, place in PERTURBATIONS:
@@ -125,9 +128,14 @@ class CheckpointJudge:
         )
 
 
-def _unreachable(lengths: Sequence[int], a: Execution, b: Execution) -> str | None:
+def _unreachable(
+    lengths: Sequence[int], a: Execution, b: Execution, chunk: int | None
+) -> str | None:
     """Why the pair's axes cannot act, known from case, plan and settings before it ran."""
     reason = inapplicable(a.cell, b.cell, lengths, a.plan or (), b.plan or ())
+    if "chunk" in differing(a.cell, b.cell) and chunk is not None and max(lengths) > chunk:
+        # The case alone says that a prompt must be split: a plan that does not is no excuse.
+        reason = None
     if reason is None and "async" in differing(a.cell, b.cell):
         reason = cannot_overlap(a.cell, a.settings) or cannot_overlap(b.cell, b.settings)
     return reason

@@ -193,6 +193,7 @@ class LocalCampaign:
         judge = CheckpointJudge(
             dtype="float32",
             causal=checkpoint(name).kind == "decoder",
+            chunk=self._spec.plan(name).chunk,
             store=OutputStore(self._writer.folder),
             bounds=bounds,
         )

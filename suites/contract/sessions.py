@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-LIVENESS_S = 120
+LIVENESS_S = 200
 """How long to wait for what must happen; nothing is measured against it."""
+TEST_TIMEOUT_S = 3 * LIVENESS_S
+"""For a test that waits for a start and for an end."""
 
 
 def living(session: int) -> list[str]:

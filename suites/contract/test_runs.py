@@ -16,7 +16,7 @@ from harness.record import ExecutionRecord, Outcome, read_records
 from reports.load import Run, load_run
 from suites.contract import damage
 from suites.contract.command import parity
-from suites.contract.sessions import end_session, left_of, wait_for
+from suites.contract.sessions import TEST_TIMEOUT_S, end_session, left_of, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -159,6 +159,7 @@ def executions(home: Path) -> int:
     return sum(isinstance(record, ExecutionRecord) for record in read_records(folders[0].parent))
 
 
+@pytest.mark.timeout(TEST_TIMEOUT_S)
 def test_what_a_killed_run_recorded_can_be_read(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, home: Path
 ) -> None:

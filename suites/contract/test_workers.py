@@ -13,31 +13,25 @@ import pytest
 
 from harness.campaign.execute import CaseExecutor
 from harness.campaign.judging import CheckpointJudge, executed, execution_of
-from harness.campaign.local import LocalCampaign
 from harness.campaign.outputs import OutputStore
 from harness.campaign.profile import FENCED_COPY_LAGS, PROFILES
 from harness.campaign.reference import CaseReference
-from harness.campaign.spec import RunSpec
 from harness.case import Case, Prompt
 from harness.checkpoints.catalogue import checkpoint, path_of
-from harness.cli.run import manifest_of
 from harness.oracle.cache import CachedOracle
 from harness.record import (
     Comparison,
-    EndRecord,
     ExecutionRecord,
     NoticeRecord,
     Outcome,
     PairRecord,
     Record,
-    RunWriter,
-    read_records,
 )
 from harness.systems.engine import EngineOptions, EngineSystem
-from suites.contract.sessions import end_session, left_of, living, wait_for
+from suites.contract.campaigns import PLUGINS, campaign
+from suites.contract.sessions import TEST_TIMEOUT_S, end_session, left_of, living, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
-PLUGINS = "suites.contract.misbehaving"
 
 
 def case(*words: str) -> Case:
@@ -128,26 +122,6 @@ def assert_says(text: str, pattern: str) -> None:
 # --------------------------------------------------------------------------- workers of a campaign
 
 
-def campaign(
-    folder: Path, plugin: str, *names: str, profile: str = "smoke", axis: str = "async"
-) -> tuple[EndRecord, list[Record]]:
-    """Run one small case on each checkpoint along one axis, with a plug-in in every engine."""
-    cases = folder / "cases.jsonl"
-    cases.write_text('{"task": "embed", "prompts": ["one", "two", "three"]}\n')
-    spec = RunSpec(
-        profile=profile,
-        seed=0,
-        checkpoints=names,
-        axes=(axis,),
-        plants=(f"{PLUGINS}:{plugin}",),
-        cases_file=str(cases),
-    )
-    writer = RunWriter(folder / "run", manifest_of(spec, "run", [], (plugin,)))
-    end = LocalCampaign(spec, writer, workers=1).run()
-    writer.close()
-    return end, list(read_records(folder / "run"))
-
-
 def notices(records: Sequence[Record]) -> list[str]:
     return [record.text for record in records if isinstance(record, NoticeRecord)]
 
@@ -179,7 +153,7 @@ DRIVER = """
 import sys
 from pathlib import Path
 
-from suites.contract.test_workers import campaign
+from suites.contract.campaigns import campaign
 
 if __name__ == "__main__":
     campaign(Path(sys.argv[1]), "hang_last_rank", "tiny-qwen3", profile="pr", axis="pp")
@@ -187,6 +161,7 @@ if __name__ == "__main__":
 """Waits for a worker that waits for a rank that never answers."""
 
 
+@pytest.mark.timeout(TEST_TIMEOUT_S)
 def test_no_process_outlives_a_killed_driver(tmp_path: Path) -> None:
     script, log, mark = tmp_path / "driver.py", tmp_path / "log", tmp_path / "hangs"
     script.write_text(DRIVER)

@@ -157,5 +157,5 @@ def judged(
     records = list(executor.start())
     for case in cases:
         records += executor.run(case, settings)
-    judge = CheckpointJudge(dtype=system.dtype, causal=True, store=store)
+    judge = CheckpointJudge(dtype=system.dtype, causal=True, store=store, chunk=PLAN.chunk)
     return Judged(records, list(judge.judge(executed(records)[PLAN.name])))

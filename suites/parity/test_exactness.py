@@ -233,11 +233,6 @@ def test_an_unawaited_send_is_a_hazard_under_every_policy(
     assert any("hidden@0" in hazard for hazard in hazards), hazards
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="priming compiles for inference tensors where a step passes plain ones: 4 graphs "
-    "inline, 2 and 3 in the workers",
-)
 def test_one_graph_served_every_step(reference: Reference) -> None:
     """Runs last. One graph for both plans, all stages, layers, buffers and schedules."""
     graphs = []
