@@ -9,7 +9,7 @@ from harness.judge.bounds import Bounds
 from harness.judge.metrics import error, max_abs, norm_ratio, one_minus_cosine
 from harness.judge.output import Output, Outputs
 from harness.judge.subject import Execution, Subject
-from harness.judge.tolerance import ORACLE_CAP
+from harness.judge.tolerance import ORACLE_CAP, TWIN_LIFT
 from harness.judge.verdict import Verdict, oracle_mismatch, pair_id, powerless
 from harness.record import Comparison, Measurement, Outcome, PairRecord, PowerRecord, Tier
 
@@ -110,7 +110,8 @@ def _limit(
     # Some rows are ill-conditioned whoever computes them, and on others a twin is merely lucky, so
     # a baseline is wrong only when it is beyond both.
     trusted = error(subject.kind, twin[index], oracle[index])
-    return max(cap.floor, cap.k * trusted), f"{cap.why} (twin {trusted:.3g})"
+    lifted = min(cap.k * trusted, TWIN_LIFT * cap.floor)
+    return max(cap.floor, lifted), f"{cap.why} (twin {trusted:.3g})"
 
 
 def _details(mine: Output, oracle: Output, *, vector: bool) -> Sequence[Measurement]:

@@ -31,6 +31,7 @@ REFUSED = {
     "long": (EMBED, {"input": ["a", "b " * 400]}, 400, "context_length_exceeded", "input[1] has"),
     "long ids": (EMBED, {"input": LONG}, 400, "context_length_exceeded", f"has {MAX_LEN + 1} tok"),
     "surrogate": (EMBED, '{"input": "\\ud800"}', 400, "invalid_value", "not valid Unicode"),
+    "surrogate name": (EMBED, '{"input": "a", "\\ud800": 1}', 400, "unknown_parameter", "ud800"),
     "model": (EMBED, {"input": "a", "model": "b"}, 404, "model_not_found", "expected 'served'"),
     "task": (POOL, {"input": "a", "task": "sing"}, 400, "invalid_value", "one of ['embed', 'class"),
     "other task's": (
