@@ -206,7 +206,7 @@ ORACLE_CAP: Mapping[tuple[str, OutputKind], Tolerance] = {
 """How far the baseline itself may be from float64."""
 
 TWIN_LIFT = 5.0
-"""A float32 twin may lift the cap at most this far, so that a broken twin excuses nothing. The worst
+"""A float32 twin may lift the cap at most this far: a broken twin excuses nothing. The worst case
 seen needs 3.4: a SmolLM2 token row that Hugging Face's float32 has 3.36e-5 off (cap 2e-5; case
 db1fc849f0ad of `parity run --profile pr --seed 0` as of its first version)."""
 
