@@ -71,8 +71,10 @@ def _outcomes(plants: list[str], profile: str, seed: int, console: Console) -> d
         if isinstance(record, PairRecord) and record.outcome is not Outcome.INAPPLICABLE:
             counts[str(record.outcome)] = counts.get(str(record.outcome), 0) + 1
             if record.outcome is Outcome.FAIL:
-                check = "happens-before" if "happens-before" in record.reason else str(record.tier)
-                counts[check] = counts.get(check, 0) + 1
+                raced = "happens-before" in record.reason
+                measured = any(m.exceeded for m in record.measurements) or not raced
+                for check, saw in ((str(record.tier), measured), ("happens-before", raced)):
+                    counts[check] = counts.get(check, 0) + int(saw)
     return counts
 
 
