@@ -73,7 +73,7 @@ class Profile:
         raise KeyError(name)
 
 
-def _tiny(name: str, cases: int, process_cases: int = 0) -> CheckpointPlan:
+def _tiny(name: str, cases: int, process_cases: int = 0, shards: int = 1) -> CheckpointPlan:
     return CheckpointPlan(
         name=name,
         cases=cases,
@@ -82,6 +82,7 @@ def _tiny(name: str, cases: int, process_cases: int = 0) -> CheckpointPlan:
         max_model_len=256,
         max_case_tokens=200,
         process_cases=process_cases,
+        shards=shards,
     )
 
 
@@ -122,7 +123,7 @@ PROFILES: Mapping[str, Profile] = {
                     # A pair carries the template's 75 tokens: every fifth case is one.
                     tasks=("embed", "token_embed", "score", "embed", "token_embed"),
                 ),
-                _tiny("tiny-qwen3", 44, process_cases=1),
+                _tiny("tiny-qwen3", 44, process_cases=1, shards=2),
                 _encoder("tiny-bert", 30),
                 _encoder("minilm", 18),
             ),
