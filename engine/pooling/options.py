@@ -98,7 +98,6 @@ def _module_types(folder: Path) -> list[str] | None:
     if not path.exists():
         return None
 
-
     try:
         modules: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
         return [str(module["type"]) for module in modules]
