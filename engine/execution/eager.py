@@ -32,11 +32,11 @@ class EagerExecution:
 
         def attention_output() -> None:
             self.eager_stages += 1
-            frame.x = block.attention_output(frame.x, frame.attended)
+            frame.x = block.add_attention(frame.x, block.attention_output(frame.attended))
 
         def feed_forward() -> None:
             self.eager_stages += 1
-            frame.x = block.feed_forward(frame.x)
+            frame.x = block.add_feed_forward(frame.x, block.feed_forward(frame.x))
 
         for phase in (attention_inputs, attend, attention_output, feed_forward):
             submit(f"layer {index} {phase.__name__}", phase)

@@ -1,4 +1,4 @@
-"""The contract between a model and whoever runs it: blocks of four phases over a packed batch.
+"""The contract between a model and whoever runs it: blocks of phases over a packed batch.
 
 T is the number of rows of a step (tokens of all its sequences, one after another, then padding), S
 the number of sequences, B the blocks of the longest table, D the hidden size, H and H_kv the query
@@ -9,9 +9,9 @@ sequence (equal row offsets) and with an unused column if one graph is to serve 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import nn
@@ -56,12 +56,22 @@ class AttentionOptions:
 
 
 class Block(nn.Module, ABC):
-    """One transformer layer: four phases, each a pure function of tensors.
+    """One transformer layer: four phases, each a pure function of tensors, and two additions.
 
-    Only `attend` reads the batch's layout and touches the cache. Read-only in use, so any number of
-    engines may share a block. Holds nothing that tells one layer from the next, so that all layers
-    of a model run one compiled graph.
+    Only `attend` reads the batch's layout and touches the cache. `attention_output` and
+    `feed_forward` end in a product; what follows it (residual, norm) is the addition's, so that
+    tensor ranks can sum their parts of the product in between (arXiv:1909.08053, section 3).
+    Read-only in use, so any number of engines may share a block. Holds nothing that tells one layer
+    from the next, so that all layers of a model run one compiled graph.
+
+    `config` has the sizes of this rank's part: its heads, its share of the feed-forward.
     """
+
+    column_split: ClassVar[Mapping[str, int]] = {}
+    """Products of a layer whose outputs tensor ranks divide: name (without `.weight`) -> how many
+    equal parts lie one after another in its rows, 1 unless a checkpoint fuses several."""
+    row_split: ClassVar[tuple[str, ...]] = ()
+    """Products of a layer whose inputs tensor ranks divide. Neither table: not tensor parallel."""
 
     def __init__(self, config: ModelConfig, options: AttentionOptions) -> None:
         super().__init__()
@@ -108,12 +118,20 @@ class Block(nn.Module, ABC):
         return attended
 
     @abstractmethod
-    def attention_output(self, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-        """x [T, D] and attended [T, H * d] -> x [T, D], residual added."""
+    def attention_output(self, attended: torch.Tensor) -> torch.Tensor:
+        """attended [T, H * d] -> y [T, D]; under tensor parallelism this rank's summand of it."""
+
+    def add_attention(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """x [T, D] and the whole y [T, D] of `attention_output` -> x [T, D]."""
+        return x + y
 
     @abstractmethod
     def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[T, D] -> [T, D], residual added."""
+        """x [T, D] -> y [T, D]; under tensor parallelism this rank's summand of it."""
+
+    def add_feed_forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """x [T, D] and the whole y [T, D] of `feed_forward` -> x [T, D]."""
+        return x + y
 
     def forward(
         self,
@@ -128,7 +146,7 @@ class Block(nn.Module, ABC):
         slot_mapping: torch.Tensor,
         block_size: int,
     ) -> torch.Tensor:
-        """The four phases in order; tensors only, so the compiler sees one graph. -> [T, D]."""
+        """All of it in order; tensors only, so the compiler sees one graph. -> [T, D]."""
         q, k, v = self.attention_inputs(x, cos, sin)
         cache = LayerCache(keys=cache_keys, values=cache_values, block_size=block_size)
         meta = AttentionMetadata(
@@ -137,7 +155,8 @@ class Block(nn.Module, ABC):
             block_tables=block_tables,
             slot_mapping=slot_mapping,
         )
-        return self.feed_forward(self.attention_output(x, self.attend(q, k, v, cache, meta)))
+        x = self.add_attention(x, self.attention_output(self.attend(q, k, v, cache, meta)))
+        return self.add_feed_forward(x, self.feed_forward(x))
 
 
 class Model(nn.Module, ABC):

@@ -73,12 +73,17 @@ class BertBlock(Block):
         q, k, v = self.qkv.product(x).view(len(x), 3, self.num_heads, self.head_dim).unbind(1)
         return q, k, v
 
-    def attention_output(self, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-        return self.output_norm.norm(x + self.output.product(attended), self.norm_eps)
+    def attention_output(self, attended: torch.Tensor) -> torch.Tensor:
+        return self.output.product(attended)
+
+    def add_attention(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return self.output_norm.norm(x + y, self.norm_eps)
 
     def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
-        inner = ACTIVATIONS[self.activation](self.up.product(x))
-        return self.feed_forward_norm.norm(x + self.down.product(inner), self.norm_eps)
+        return self.down.product(ACTIVATIONS[self.activation](self.up.product(x)))
+
+    def add_feed_forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return self.feed_forward_norm.norm(x + y, self.norm_eps)
 
 
 class BertModel(Model):

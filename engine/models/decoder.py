@@ -88,13 +88,13 @@ class DecoderBlock(Block):
         """What a family does to q [T, H, d] and k [T, H_kv, d] before turning them: nothing."""
         return q, k
 
-    def attention_output(self, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-        return x + F.linear(attended, self.output, self.output_bias)
+    def attention_output(self, attended: torch.Tensor) -> torch.Tensor:
+        return F.linear(attended, self.output, self.output_bias)
 
     def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
         normed = rms_norm(x, self.feed_forward_norm, self.norm_eps)
         gate, up = F.linear(normed, self.gate_up).chunk(2, dim=-1)
-        return x + F.linear(silu(gate) * up, self.down)
+        return F.linear(silu(gate) * up, self.down)
 
 
 class DecoderModel(Model):
