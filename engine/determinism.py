@@ -259,6 +259,7 @@ def _attention_probe(dtype: torch.dtype) -> tuple[Callable[[int, int], torch.Ten
             block_size=block_size,
             scale=width**-0.5,
             causal=True,
+            window=0,
             backend="sdpa",
             batch_invariant=True,
         )

@@ -8,6 +8,7 @@ come out zero. Requests are checked on the host, at admission.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import torch
@@ -35,14 +36,16 @@ def _paged_attention(
     block_size: int,
     scale: float,
     causal: bool,  # noqa: FBT001 - operator schemas are positional
+    window: int,
     backend: str,
     batch_invariant: bool,  # noqa: FBT001
 ) -> torch.Tensor:
     """Write k and v to the cache if `causal`, then attend within each sequence.
 
-    A causal row sees the keys at its own absolute position (context start + row) and before, read
-    from the cache through the block table. Otherwise a row sees its sequence's rows of this batch,
-    and the cache is not touched.
+    A causal row at absolute position p (context start + row) sees the keys at positions
+    (p - window, p], read from the cache through the block table. Otherwise the row at p sees its
+    sequence's rows of this batch at positions p - window // 2 .. p + window // 2, both included,
+    and the cache is not touched. `window` 0: as far as there are keys.
 
     Shapes: q [T, H, d], k and v [T, H_kv, d], caches [num_blocks * block_size, H_kv, d],
     row_offsets [S + 1], context_starts [S], block_tables [S, B], slot_mapping [T], all int64;
@@ -55,21 +58,24 @@ def _paged_attention(
         _write(cache_values, v, slot_mapping)
     out = torch.zeros_like(q, memory_format=torch.contiguous_format)
     offsets = [min(max(offset, 0), total) for offset in row_offsets.tolist()]
-    starts = [max(start, 0) for start in context_starts.tolist()]
-    for sequence, start in enumerate(starts):
+    reach = block_tables.shape[1] * block_size if len(cache_keys) >= block_size else 0
+    for sequence, start in enumerate(context_starts.tolist()):
         first, stop = offsets[sequence], offsets[sequence + 1]
         if first >= stop:
             continue
         if causal:
-            end = start + stop - first
-            positions = torch.arange(start, end, device=q.device)
-            slots = _slots(block_tables[sequence], end, block_size, len(cache_keys))
+            end = min(max(start, 0) + stop - first, reach)
+            if end == 0:
+                continue
+            span = _Span.causal(max(start, 0), stop - first, end, window, whole=batch_invariant)
+            slots = _slots(block_tables[sequence], span, block_size, len(cache_keys))
             keys, values = cache_keys[slots], cache_values[slots]
         else:
-            positions, keys, values = None, k[first:stop], v[first:stop]
-        if len(keys) == 0:
-            continue
-        rows, keys, values, mask = _pad(q[first:stop], keys, values, positions, batch_invariant)
+            span = _Span(start=0, rows=stop - first, first_key=0, end=stop - first)
+            keys, values = k[first:stop], v[first:stop]
+        rows, keys, values, mask = _pad(
+            q[first:stop], keys, values, span, causal, window, batch_invariant
+        )
         out[first:stop] = attend_rows(rows, keys, values, mask=mask, scale=scale)[: stop - first]
     return out.flatten(1)
 
@@ -83,11 +89,29 @@ def _write(cache: torch.Tensor, rows: torch.Tensor, slot_mapping: torch.Tensor) 
     cache[slot_mapping[kept]] = rows[kept]
 
 
-def _slots(table: torch.Tensor, count: int, block_size: int, capacity: int) -> torch.Tensor:
-    """Cache rows of the first `count` positions, as far as table and cache reach. int64."""
-    if capacity < block_size:
-        return table.new_empty(0)
-    positions = torch.arange(min(count, len(table) * block_size), device=table.device)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Span:
+    """Absolute positions of one sequence's rows, start .. start + rows - 1, and of the keys that
+    they are given, first_key .. end - 1. A row past the last key stands at the last key."""
+
+    start: int
+    rows: int
+    first_key: int
+    end: int
+
+    @classmethod
+    def causal(cls, start: int, rows: int, end: int, window: int, *, whole: bool) -> _Span:
+        """Keys from the first that any row sees; `whole`: from position 0, so that which keys
+        share a tile does not depend on where a chunk begins."""
+        seen = min(start, end - 1) - window + 1
+        return cls(
+            start=start, rows=rows, first_key=0 if whole or not window else max(seen, 0), end=end
+        )
+
+
+def _slots(table: torch.Tensor, span: _Span, block_size: int, capacity: int) -> torch.Tensor:
+    """Cache rows of the span's keys, int64. A stale block is some block of the cache."""
+    positions = torch.arange(span.first_key, span.end, device=table.device)
     blocks = table[positions // block_size].clamp(0, capacity // block_size - 1)
     return blocks * block_size + positions % block_size
 
@@ -96,10 +120,12 @@ def _pad(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    positions: torch.Tensor | None,
+    span: _Span,
+    causal: bool,  # noqa: FBT001
+    window: int,
     batch_invariant: bool,  # noqa: FBT001
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Add zero rows and keys, and say who sees whom. `positions` None: every row sees every key.
+    """Add zero rows and keys, and say who sees whom; no mask where every row sees every key.
 
     Batch-invariant: a multiple of `MIN_ROWS` rows, so that no tile of rows is left with fewer, and
     of `KEY_TILE` keys. Otherwise only a single row is padded, to two.
@@ -108,13 +134,18 @@ def _pad(
     more_rows = -rows % MIN_ROWS if batch_invariant else max(2 - rows, 0)
     more_keys = -keys % KEY_TILE if batch_invariant else 0
     mask = None
-    if positions is not None or more_keys:
-        key_positions = torch.arange(keys + more_keys, device=q.device)
-        mask = (key_positions < keys).expand(rows, -1)
-        if positions is not None:
-            mask = mask & (key_positions <= positions[:, None])
+    narrow = window > 0 and window // 2 < rows - 1
+    if causal or narrow or more_keys:
+        at = torch.arange(span.start, span.start + rows, device=q.device).clamp(max=span.end - 1)
+        key_at = torch.arange(span.first_key, span.first_key + keys + more_keys, device=q.device)
+        distance = at[:, None] - key_at
+        mask = (key_at < span.end).expand(rows, -1)
+        if causal:
+            mask = mask & (distance >= 0)
+        if window:
+            mask = mask & (distance < window if causal else distance.abs() <= window // 2)
         if more_rows:  # an added row sees one key: a row that sees none would be 0/0
-            mask = torch.cat((mask, (key_positions == 0).expand(more_rows, -1)))
+            mask = torch.cat((mask, (key_at == span.first_key).expand(more_rows, -1)))
     q = F.pad(q, (0, 0, 0, 0, 0, more_rows))
     k, v = (F.pad(heads, (0, 0, 0, 0, 0, more_keys)) for heads in (k, v))
     return q, k, v, mask

@@ -36,8 +36,8 @@ class Frame:
 
     def __init__(self) -> None:
         self.positions: torch.Tensor  # [T] int64
-        self.cos: torch.Tensor  # [T, head_dim]
-        self.sin: torch.Tensor  # [T, head_dim]
+        self.cos: torch.Tensor  # [K, T, head_dim], a row for each of the model's rotary tables
+        self.sin: torch.Tensor  # [K, T, head_dim]
         self.meta: AttentionMetadata
         self.x: torch.Tensor  # [T, hidden_size]
         self.query: torch.Tensor  # [T, num_heads, head_dim]

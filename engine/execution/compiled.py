@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from engine.models.base import AttentionMetadata, Block, LayerCache
     from engine.stage import Stage
 
+UNBOUNDED = 2**31 - 1
+"""A window of this many tokens is none. Handed in instead of 0, which the compiler would take for a
+constant: layers with a window and layers without would need a graph each."""
 COMPILED_COST = len(PHASES)
 """A region stands for as many kernels as the stages it replaces, so a paced device lags."""
 
@@ -34,6 +37,7 @@ def _run_block(
     block_tables: torch.Tensor,
     slot_mapping: torch.Tensor,
     block_size: int,
+    window: int,
 ) -> torch.Tensor:
     out: torch.Tensor = block(
         x,
@@ -46,6 +50,7 @@ def _run_block(
         block_tables,
         slot_mapping,
         block_size,
+        window,
     )
     return out
 
@@ -82,7 +87,7 @@ class Compiler:
         """
         block = stage.blocks[0]
         weight, config = next(block.parameters()), stage.config
-        rows, seqs, table, block_size, blocks = 37, 5, 7, 13, 11
+        rows, seqs, table, block_size, blocks, window = 37, 5, 7, 13, 11, 17
         slots = blocks * block_size if config.causal else 0
 
         def integers(*shape: int) -> torch.Tensor:
@@ -96,8 +101,8 @@ class Compiler:
             self(
                 block,
                 weight.new_zeros((rows, config.hidden_size)),
-                cos,
-                sin,
+                cos[0],
+                sin[0],
                 cache(),
                 cache(),
                 integers(seqs + 1),
@@ -105,6 +110,7 @@ class Compiler:
                 integers(seqs, table),
                 integers(rows) - 1,
                 block_size,
+                window,
             )
 
     def _backend(
@@ -153,7 +159,12 @@ class CompiledExecution:
     ) -> None:
         def region() -> None:
             frame.x, calls = self._compiler(
-                block, frame.x, frame.cos, frame.sin, *_flat(cache, frame.meta)
+                block,
+                frame.x,
+                frame.cos[block.kind.rotary],
+                frame.sin[block.kind.rotary],
+                *_flat(cache, frame.meta),
+                block.kind.window or UNBOUNDED,
             )
             self.compiled_calls += calls
             self.eager_stages += 0 if calls else COMPILED_COST

@@ -23,12 +23,14 @@ class EagerExecution:
         def attention_inputs() -> None:
             self.eager_stages += 1
             frame.query, frame.key, frame.value = block.attention_inputs(
-                frame.x, frame.cos, frame.sin
+                frame.x, frame.cos[block.kind.rotary], frame.sin[block.kind.rotary]
             )
 
         def attend() -> None:
             self.eager_stages += 1
-            frame.attended = block.attend(frame.query, frame.key, frame.value, cache, frame.meta)
+            frame.attended = block.attend(
+                frame.query, frame.key, frame.value, cache, frame.meta, block.kind.window
+            )
 
         def attention_output() -> None:
             self.eager_stages += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.models.base import AttentionMetadata, AttentionOptions, Block, LayerCache, Model
-from engine.models.config import ModelConfig, read_model_config
+from engine.models.config import LayerKind, ModelConfig, read_model_config
 from engine.models.loader import load_model
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "AttentionOptions",
     "Block",
     "LayerCache",
+    "LayerKind",
     "Model",
     "ModelConfig",
     "load_model",

@@ -20,7 +20,7 @@ from engine.attention import paged_attention
 from engine.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from engine.models.config import ModelConfig
+    from engine.models.config import LayerKind, ModelConfig
     from engine.weights import Checkpoint
 
 
@@ -56,13 +56,16 @@ class AttentionOptions:
 
 
 class Block(nn.Module, ABC):
-    """One transformer layer: four phases, each a pure function of tensors, and two additions.
+    """One transformer layer: four phases and two additions, pure functions of tensors and `window`.
 
     Only `attend` reads the batch's layout and touches the cache. `attention_output` and
     `feed_forward` end in a product; what follows it (residual, norm) is the addition's, so that
     tensor ranks can sum their parts of the product in between (arXiv:1909.08053, section 3).
-    Read-only in use, so any number of engines may share a block. Holds nothing that tells one layer
-    from the next, so that all layers of a model run one compiled graph.
+    Read-only in use, so any number of engines may share a block.
+
+    No phase reads `kind`: who calls them looks there for the window and the rotary table to hand
+    in. Layers of one model then differ in tensors and in one number only, which are a graph's
+    inputs, so that all of them run one compiled graph.
 
     `config` has the sizes of this rank's part: its heads, its share of the feed-forward.
     """
@@ -73,8 +76,9 @@ class Block(nn.Module, ABC):
     row_split: ClassVar[tuple[str, ...]] = ()
     """Products of a layer whose inputs tensor ranks divide. Neither table: not tensor parallel."""
 
-    def __init__(self, config: ModelConfig, options: AttentionOptions) -> None:
+    def __init__(self, config: ModelConfig, options: AttentionOptions, kind: LayerKind) -> None:
         super().__init__()
+        self.kind = kind
         self.num_heads = config.num_heads
         self.num_kv_heads = config.num_kv_heads
         self.head_dim = config.head_dim
@@ -97,6 +101,7 @@ class Block(nn.Module, ABC):
         v: torch.Tensor,
         cache: LayerCache,
         meta: AttentionMetadata,
+        window: int,
     ) -> torch.Tensor:
         """Write k and v to the cache and attend; -> [T, H * d]. See `paged_attention`."""
         attended: torch.Tensor = paged_attention(
@@ -112,6 +117,7 @@ class Block(nn.Module, ABC):
             cache.block_size,
             self.scale,
             self.causal,
+            window,
             self.backend,
             self.batch_invariant,
         )
@@ -145,8 +151,9 @@ class Block(nn.Module, ABC):
         block_tables: torch.Tensor,
         slot_mapping: torch.Tensor,
         block_size: int,
+        window: int,
     ) -> torch.Tensor:
-        """All of it in order; tensors only, so the compiler sees one graph. -> [T, D]."""
+        """All of it in order; tensors and numbers, so the compiler sees one graph. -> [T, D]."""
         q, k, v = self.attention_inputs(x, cos, sin)
         cache = LayerCache(keys=cache_keys, values=cache_values, block_size=block_size)
         meta = AttentionMetadata(
@@ -155,7 +162,8 @@ class Block(nn.Module, ABC):
             block_tables=block_tables,
             slot_mapping=slot_mapping,
         )
-        x = self.add_attention(x, self.attention_output(self.attend(q, k, v, cache, meta)))
+        attended = self.attend(q, k, v, cache, meta, window)
+        x = self.add_attention(x, self.attention_output(attended))
         return self.add_feed_forward(x, self.feed_forward(x))
 
 
@@ -201,7 +209,10 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def rotary(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """positions [T] int64 -> (cos, sin), each [T, d]; [T, 0] where positions are embedded."""
+        """positions [T] int64 -> (cos, sin), each [K, T, d] for K kinds of layers, see `LayerKind`.
+
+        [1, T, 0] where positions are embedded.
+        """
 
     @abstractmethod
     def final_norm(self, x: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ from torch import nn
 
 from engine.layers.activation import ACTIVATIONS
 from engine.models.base import AttentionOptions, Block, Model
-from engine.models.config import ModelConfig
+from engine.models.config import LayerKind, ModelConfig
 from engine.weights import Checkpoint, Shape, frozen
 
 PREFIXES = ("bert.", "")
@@ -39,8 +39,10 @@ class Affine(nn.Module):
 class BertBlock(Block):
     """q, k and v are one product."""
 
-    def __init__(self, config: ModelConfig, options: AttentionOptions, read: Read) -> None:
-        super().__init__(config, options)
+    def __init__(
+        self, config: ModelConfig, options: AttentionOptions, kind: LayerKind, read: Read
+    ) -> None:
+        super().__init__(config, options, kind)
         self.activation = config.activation
         self.qkv = Affine(read, *(f"attention.self.{name}" for name in ("query", "key", "value")))
         self.output = Affine(read, "attention.output.dense")
@@ -121,7 +123,7 @@ class BertModel(Model):
             def read_layer(name: str, layer: int = layer) -> torch.Tensor:
                 return read(f"encoder.layer.{layer}.{name}")
 
-            self.blocks.append(BertBlock(config, options, read_layer))
+            self.blocks.append(BertBlock(config, options, config.layer_kinds[layer], read_layer))
 
     def _tensor_shapes(self, prefix: str) -> dict[str, Shape]:
         config, hidden = self.config, self.config.hidden_size
@@ -149,7 +151,7 @@ class BertModel(Model):
         )
 
     def rotary(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        empty = torch.empty(len(positions), 0, dtype=self.dtype, device=positions.device)
+        empty = torch.empty(1, len(positions), 0, dtype=self.dtype, device=positions.device)
         return empty, empty
 
     def final_norm(self, x: torch.Tensor) -> torch.Tensor:

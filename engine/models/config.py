@@ -16,6 +16,16 @@ DEFAULT_ROPE_THETA = 10_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerKind:
+    """What tells a layer from the next one, beside its weights."""
+
+    window: int = 0
+    """How far it sees, as `paged_attention` counts; 0: to either end."""
+    rotary: int = 0
+    """Which of the model's rotary tables turns its q and k."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
     """Sizes and choices that define a model; nothing about how it is run."""
 
@@ -31,9 +41,13 @@ class ModelConfig:
     max_positions: int
     """Positions are 0 .. max_positions - 1."""
     norm_eps: float
-    rope_theta: float | None
-    """Base of the rotary frequencies; None: positions are learned embeddings."""
+    rope_thetas: tuple[float, ...]
+    """Bases of the rotary frequencies, one for each kind of layer that has its own; empty:
+    positions are learned embeddings."""
+    layer_kinds: tuple[LayerKind, ...]
+    """One for each layer."""
     causal: bool
+    """Whether a row sees the rows before it only. A decoder that is not causal keeps no cache."""
     activation: str
     tie_word_embeddings: bool
     type_vocab_size: int
@@ -63,7 +77,7 @@ def read_model_config(path: str | Path) -> ModelConfig:
     config = _decoder(fields) if architecture in DECODERS else _encoder(fields)
     for what, whole, part in (
         ("num_attention_heads / num_key_value_heads", config.num_heads, config.num_kv_heads),
-        ("rotary head_dim / 2", config.head_dim, 1 if config.rope_theta is None else 2),
+        ("rotary head_dim / 2", config.head_dim, 2 if config.rope_thetas else 1),
     ):
         if whole % part:
             raise CheckpointError(f"{what} = {whole} / {part} in {file}: expected no remainder")
@@ -125,7 +139,8 @@ def _decoder(fields: _Fields) -> ModelConfig:
         vocab_size=fields.size("vocab_size"),
         max_positions=fields.size("max_position_embeddings"),
         norm_eps=fields.number("rms_norm_eps"),
-        rope_theta=_rope_theta(fields),
+        rope_thetas=(_rope_theta(fields),),
+        layer_kinds=(LayerKind(),) * fields.size("num_hidden_layers"),
         causal=True,
         activation="silu",
         tie_word_embeddings=bool(fields.values.get("tie_word_embeddings", False)),
@@ -166,7 +181,8 @@ def _encoder(fields: _Fields) -> ModelConfig:
         vocab_size=fields.size("vocab_size"),
         max_positions=fields.size("max_position_embeddings"),
         norm_eps=fields.number("layer_norm_eps"),
-        rope_theta=None,
+        rope_thetas=(),
+        layer_kinds=(LayerKind(),) * fields.size("num_hidden_layers"),
         causal=False,
         activation=fields.values.get("hidden_act") or "gelu",
         tie_word_embeddings=bool(fields.values.get("tie_word_embeddings", True)),

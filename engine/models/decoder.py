@@ -13,7 +13,7 @@ from engine.layers.activation import silu
 from engine.layers.norm import rms_norm
 from engine.layers.rotary import inverse_frequencies, rotary_table, rotate
 from engine.models.base import AttentionOptions, Block, Model
-from engine.models.config import ModelConfig
+from engine.models.config import LayerKind, ModelConfig
 from engine.weights import Checkpoint, Shape, frozen
 
 PREFIXES = ("model.", "")
@@ -24,9 +24,13 @@ class DecoderBlock(Block):
     """q, k and v are one product, gate and up another."""
 
     def __init__(
-        self, config: ModelConfig, options: AttentionOptions, read: Callable[[str], torch.Tensor]
+        self,
+        config: ModelConfig,
+        options: AttentionOptions,
+        kind: LayerKind,
+        read: Callable[[str], torch.Tensor],
     ) -> None:
-        super().__init__(config, options)
+        super().__init__(config, options, kind)
 
         def joined(*names: str) -> nn.Parameter:
             return frozen(torch.cat([read(name) for name in names]))
@@ -125,16 +129,14 @@ class DecoderModel(Model):
             self.embedding = frozen(checkpoint.read(f"{prefix}embed_tokens.weight", dtype))
         if self.is_last_stage:
             self.norm = frozen(checkpoint.read(f"{prefix}norm.weight", dtype))
-        assert config.rope_theta is not None  # a decoder's, by `read_model_config`
-        self.register_buffer(
-            "frequencies", inverse_frequencies(config.head_dim, config.rope_theta), persistent=False
-        )
+        frequencies = [inverse_frequencies(config.head_dim, base) for base in config.rope_thetas]
+        self.register_buffer("frequencies", torch.stack(frequencies), persistent=False)
         for layer in layers:
 
             def read(name: str, layer: int = layer) -> torch.Tensor:
                 return checkpoint.read(f"{prefix}layers.{layer}.{name}", dtype)
 
-            self.blocks.append(self.block_class(config, options, read))
+            self.blocks.append(self.block_class(config, options, config.layer_kinds[layer], read))
 
     def _tensor_shapes(self, prefix: str) -> dict[str, Shape]:
         config = self.config
@@ -157,7 +159,10 @@ class DecoderModel(Model):
         return F.embedding(token_ids, self.embedding)
 
     def rotary(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return rotary_table(positions, self.get_buffer("frequencies"), self.dtype)
+        bases = self.get_buffer("frequencies").unbind()
+        tables = [rotary_table(positions, frequencies, self.dtype) for frequencies in bases]
+        cos, sin = (torch.stack(halves) for halves in zip(*tables, strict=True))
+        return cos, sin
 
     def final_norm(self, x: torch.Tensor) -> torch.Tensor:
         self._require_stage("the final norm", has=self.norm is not None)

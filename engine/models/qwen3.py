@@ -8,7 +8,7 @@ import torch
 
 from engine.layers.norm import rms_norm
 from engine.models.base import AttentionOptions
-from engine.models.config import ModelConfig
+from engine.models.config import LayerKind, ModelConfig
 from engine.models.decoder import DecoderBlock, DecoderModel
 from engine.weights import Shape, frozen
 
@@ -17,9 +17,13 @@ class Qwen3Block(DecoderBlock):
     """One norm weight [d] for all heads of q, one for all of k."""
 
     def __init__(
-        self, config: ModelConfig, options: AttentionOptions, read: Callable[[str], torch.Tensor]
+        self,
+        config: ModelConfig,
+        options: AttentionOptions,
+        kind: LayerKind,
+        read: Callable[[str], torch.Tensor],
     ) -> None:
-        super().__init__(config, options, read)
+        super().__init__(config, options, kind, read)
         self.q_norm = frozen(read("self_attn.q_norm.weight"))
         self.k_norm = frozen(read("self_attn.k_norm.weight"))
 

@@ -39,6 +39,7 @@ class Call:
     block_tables: tuple[tuple[int, ...], ...] = ((4, 1), (0, 3))
     slots: tuple[int, ...] = (16, 17, 18, 19, 4, 3, 12)
     causal: bool = True
+    window: int = 0
     backend: str = "naive"
     batch_invariant: bool = False
 
@@ -57,6 +58,7 @@ class Call:
                 BLOCK,
                 SCALE,
                 self.causal,
+                self.window,
                 self.backend,
                 self.batch_invariant,
             )
@@ -126,6 +128,65 @@ def test_bidirectional_rows_see_all_of_their_sequence_without_a_cache(
             assert close(out[index], expected)
 
 
+@pytest.mark.parametrize("batch_invariant", [False, True])
+@pytest.mark.parametrize("name", sorted(BACKENDS))
+@pytest.mark.parametrize("window", [1, 2, 3, 4, 5, 7, 8, 100])
+def test_a_window_reaches_so_far_and_no_further(
+    *, window: int, name: str, batch_invariant: bool
+) -> None:
+    call = Call(window=window, backend=name, batch_invariant=batch_invariant)
+    before = call.cache_keys[:3].clone(), call.cache_values[:3].clone()
+    out = call.run()
+    for index in range(7):
+        k, v = call.k[: index + 1], call.v[: index + 1]
+        if index >= 5:  # the second sequence has three tokens before this batch
+            k, v = torch.cat((before[0], k[5:])), torch.cat((before[1], v[5:]))
+        assert close(out[index], row(call.q[index], k[-window:], v[-window:]))
+    out = replace(call, causal=False).run()
+    for first, stop in ((0, 5), (5, 7)):
+        for index in range(first, stop):
+            near = slice(max(first, index - window // 2), min(stop, index + window // 2 + 1))
+            assert close(out[index], row(call.q[index], call.k[near], call.v[near]))
+
+
+@given(
+    start=st.integers(0, 60),
+    rows=st.integers(1, 24),
+    window=st.integers(1, 70),
+    name=st.sampled_from(sorted(BACKENDS)),
+    batch_invariant=st.booleans(),
+)
+def test_a_chunk_sees_through_its_window_what_the_whole_prompt_sees(
+    *, start: int, rows: int, window: int, name: str, batch_invariant: bool
+) -> None:
+    """Keys before the window are left out of a chunk; that must change nothing but roundoff."""
+    total = start + rows
+    table = tuple(torch.randperm(21, generator=torch.Generator().manual_seed(start)).tolist())
+    slots = tuple(table[p // BLOCK] * BLOCK + p % BLOCK for p in range(total))
+    whole = Call(
+        q=draw(total, HEADS, WIDTH, seed=1),
+        k=draw(total, KV_HEADS, WIDTH, seed=2),
+        v=draw(total, KV_HEADS, WIDTH, seed=3),
+        cache_keys=torch.zeros(21 * BLOCK, KV_HEADS, WIDTH, dtype=torch.float64),
+        cache_values=torch.zeros(21 * BLOCK, KV_HEADS, WIDTH, dtype=torch.float64),
+        row_offsets=(0, total),
+        context_starts=(0,),
+        block_tables=(table,),
+        slots=slots,
+        window=window,
+        backend=name,
+        batch_invariant=batch_invariant,
+    )
+    expected = whole.run()[start:]
+    piece = replace(
+        whole,
+        **{part: getattr(whole, part)[start:] for part in ("q", "k", "v", "slots")},
+        row_offsets=(0, rows),
+        context_starts=(start,),
+    )
+    assert close(piece.run(), expected)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_padding_rows_are_zero(*, causal: bool) -> None:
     out = Call(row_offsets=(0, 5, 5), causal=causal).run()
@@ -140,6 +201,7 @@ def test_padding_rows_are_zero(*, causal: bool) -> None:
     slots=st.lists(DEVICE_DATA, min_size=7, max_size=7),
     name=st.sampled_from(sorted(BACKENDS)),
     causal=st.booleans(),
+    window=st.integers(0, 9),
     batch_invariant=st.booleans(),
 )
 def test_no_device_data_makes_it_raise_or_read_out_of_bounds(
@@ -150,6 +212,7 @@ def test_no_device_data_makes_it_raise_or_read_out_of_bounds(
     slots: list[int],
     name: str,
     causal: bool,
+    window: int,
     batch_invariant: bool,
 ) -> None:
     out = Call(
@@ -159,6 +222,7 @@ def test_no_device_data_makes_it_raise_or_read_out_of_bounds(
         slots=tuple(slots),
         backend=name,
         causal=causal,
+        window=window,
         batch_invariant=batch_invariant,
     ).run()
     assert bool(torch.isfinite(out).all())
@@ -197,7 +261,7 @@ def test_the_compilers_stand_in_has_the_operators_shape() -> None:
         *map(torch.tensor, (call.row_offsets, call.context_starts)),
         torch.tensor(call.block_tables),
         torch.tensor(call.slots),
-        *(BLOCK, SCALE, True, "naive", False),
+        *(BLOCK, SCALE, True, 3, "naive", False),
     )
     torch.library.opcheck(
         paged_attention,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from engine.execution.compiled import UNBOUNDED
 from engine.models import Block, LayerCache, Model
 
 Call = Callable[..., torch.Tensor]
@@ -106,7 +107,18 @@ class PackedRun:
         x = self.model.embed(token_ids, type_ids, places)
         cos, sin = self.model.rotary(places)
         for block_, cache in zip(self.model.blocks, caches, strict=True):
-            x = self.call(block_, x, cos, sin, cache.keys, cache.values, *layout, cache.block_size)
+            table = block_.kind.rotary
+            x = self.call(
+                block_,
+                x,
+                cos[table],
+                sin[table],
+                cache.keys,
+                cache.values,
+                *layout,
+                cache.block_size,
+                block_.kind.window or UNBOUNDED,
+            )
         x = self.model.final_norm(x)
         for place, index in enumerate(members):
             rows[index].append(x[offsets[place] : offsets[place + 1]])

@@ -45,16 +45,17 @@ def test_a_decoders_sizes_are_read() -> None:
 
 def test_an_encoders_sizes_are_read() -> None:
     config = read_model_config(path_of("tiny-bert"))
-    assert (config.family, config.causal, config.rope_theta) == ("encoder", False, None)
+    assert (config.family, config.causal, config.rope_thetas) == ("encoder", False, ())
     assert (config.type_vocab_size, config.num_kv_heads) == (2, config.num_heads)
     assert config.norm_eps == 1e-12
 
 
 def test_theta_is_found_in_either_place(tmp_path: Path) -> None:
-    assert read_model_config(write(tmp_path, rope_theta=5.0)).rope_theta == 5.0
+    assert read_model_config(write(tmp_path, rope_theta=5.0)).rope_thetas == (5.0,)
     inner = {"rope_type": "default", "rope_theta": 7.0}
-    assert read_model_config(write(tmp_path, rope_theta=5.0, rope_parameters=inner)).rope_theta == 7
-    assert read_model_config(write(tmp_path, drop="rope_theta")).rope_theta == 10_000.0
+    both = write(tmp_path, rope_theta=5.0, rope_parameters=inner)
+    assert read_model_config(both).rope_thetas == (7.0,)
+    assert read_model_config(write(tmp_path, drop="rope_theta")).rope_thetas == (10_000.0,)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ def test_the_four_phases_are_the_block(name: str) -> None:
     ids, positions = torch.tensor(prompt(6)), torch.arange(6)
     with torch.inference_mode():
         x = model.embed(ids, torch.zeros_like(ids), positions)
-        cos, sin = model.rotary(positions)
+        cos, sin = (table[block.kind.rotary] for table in model.rotary(positions))
+        window = block.kind.window
         layout = (torch.tensor([0, 6]), torch.tensor([0]), torch.tensor([[0]]), positions)
         pairs = [
             [torch.zeros(16, config.num_kv_heads, config.head_dim) for _ in "kv"] for _ in "ab"
@@ -59,10 +60,10 @@ def test_the_four_phases_are_the_block(name: str) -> None:
         cache = LayerCache(keys=pairs[0][0], values=pairs[0][1], block_size=16)
         names = ("row_offsets", "context_starts", "block_tables", "slot_mapping")
         meta = AttentionMetadata(**dict(zip(names, layout, strict=True)))
-        attended = block.attend(q, k, v, cache, meta)
+        attended = block.attend(q, k, v, cache, meta, window)
         joined = block.add_attention(x, block.attention_output(attended))
         phases = block.add_feed_forward(joined, block.feed_forward(joined))
-        whole = block(x, cos, sin, *pairs[1], *layout, 16)
+        whole = block(x, cos, sin, *pairs[1], *layout, 16, window)
     assert torch.equal(phases, whole)
     assert all(torch.equal(a, b) for a, b in zip(*pairs, strict=True))
     assert bool(pairs[0][0].count_nonzero()) == config.causal
