@@ -31,8 +31,10 @@ class Checkpoint:
     Raises CheckpointError, naming the file, when the folder holds no readable checkpoint.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, tensor_rank: int = 0, tensor_ranks: int = 1) -> None:
+        """`tensor_rank` of `tensor_ranks`: for whom it is read; see `engine.models.split`."""
         self.folder = folder
+        self.tensor_rank, self.tensor_ranks = tensor_rank, tensor_ranks
         self._files: dict[str, Path] = {}
         self._shapes: dict[str, Shape] = {}
         for file, promised in _files(folder).items():
@@ -100,9 +102,27 @@ class Checkpoint:
             CheckpointError: it is not floating-point, or holds NaN or infinity before or after
                 rounding.
         """
+        return self.read_pieces(name, dtype, dim=0, pieces=1, kept=range(1))
+
+    def read_pieces(
+        self, name: str, dtype: torch.dtype, *, dim: int, pieces: int, kept: Sequence[int]
+    ) -> torch.Tensor:
+        """A copy of some of a tensor: cut along `dim` into equal `pieces`, those `kept`, joined.
+
+        Nothing else of it is read. `dim` is 0 or 1.
+
+        Raises:
+            CheckpointError: see `read`.
+        """
         file = self._files[name]
         with _opened(file) as content:
-            stored: torch.Tensor = content.get_tensor(name)
+            if pieces == 1:
+                stored: torch.Tensor = content.get_tensor(name)
+            else:
+                length, before = self._shapes[name][dim] // pieces, (slice(None),) * dim
+                cut = content.get_slice(name)
+                spans = [slice(piece * length, (piece + 1) * length) for piece in kept]
+                stored = torch.cat([cut[(*before, span)] for span in spans], dim=dim)
             if not stored.is_floating_point():
                 raise CheckpointError(
                     f"{name} in {file} is {stored.dtype}: expected floating-point weights. Convert "

@@ -171,7 +171,10 @@ class Model(nn.Module, ABC):
     """One pipeline stage of a model: a run of its layers, and the ends that the run includes.
 
     Read-only in use: engines in one process may share it, and a rank may run any slice of `blocks`.
+    Under tensor parallelism a rank's model has its part of every block, and the ends whole.
     """
+
+    block_class: ClassVar[type[Block]]
 
     def __init__(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -11,6 +12,7 @@ from torch import nn
 from engine.layers.activation import ACTIVATIONS
 from engine.models.base import AttentionOptions, Block, Model
 from engine.models.config import LayerKind, ModelConfig
+from engine.models.split import layer_reader
 from engine.weights import Checkpoint, Shape, frozen
 
 PREFIXES = ("bert.", "")
@@ -38,6 +40,14 @@ class Affine(nn.Module):
 
 class BertBlock(Block):
     """q, k and v are one product."""
+
+    column_split: ClassVar[Mapping[str, int]] = {
+        "attention.self.query": 1,
+        "attention.self.key": 1,
+        "attention.self.value": 1,
+        "intermediate.dense": 1,
+    }
+    row_split: ClassVar[tuple[str, ...]] = ("attention.output.dense", "output.dense")
 
     def __init__(
         self, config: ModelConfig, options: AttentionOptions, kind: LayerKind, read: Read
@@ -91,6 +101,8 @@ class BertBlock(Block):
 class BertModel(Model):
     """The encoder; its pooler, a head over CLS, is not part of the hidden states."""
 
+    block_class = BertBlock
+
     def __init__(
         self,
         config: ModelConfig,
@@ -118,12 +130,11 @@ class BertModel(Model):
             self.positions = frozen(read("embeddings.position_embeddings.weight"))
             self.types = frozen(read("embeddings.token_type_embeddings.weight"))
             self.embedding_norm = Affine(read, "embeddings.LayerNorm")
+        part = config.divided(checkpoint.tensor_ranks)
         for layer in layers:
-
-            def read_layer(name: str, layer: int = layer) -> torch.Tensor:
-                return read(f"encoder.layer.{layer}.{name}")
-
-            self.blocks.append(BertBlock(config, options, config.layer_kinds[layer], read_layer))
+            within = f"{prefix}encoder.layer.{layer}."
+            read_layer = layer_reader(checkpoint, BertBlock, within, dtype)
+            self.blocks.append(BertBlock(part, options, config.layer_kinds[layer], read_layer))
 
     def _tensor_shapes(self, prefix: str) -> dict[str, Shape]:
         config, hidden = self.config, self.config.hidden_size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -56,6 +56,15 @@ class ModelConfig:
     """Whether the query, key, value and output projections of a decoder have biases."""
     checkpoint_dtype: str | None
     """dtype the weights were saved for, as written (`float32`); None: not said."""
+
+    def divided(self, count: int) -> ModelConfig:
+        """The sizes of one of `count` tensor ranks, which each hold an equal part of a layer."""
+        return replace(
+            self,
+            num_heads=self.num_heads // count,
+            num_kv_heads=self.num_kv_heads // count,
+            intermediate_size=self.intermediate_size // count,
+        )
 
 
 def read_model_config(path: str | Path) -> ModelConfig:

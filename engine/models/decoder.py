@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import torch
@@ -14,6 +14,7 @@ from engine.layers.norm import rms_norm
 from engine.layers.rotary import inverse_frequencies, rotary_table, rotate
 from engine.models.base import AttentionOptions, Block, Model
 from engine.models.config import LayerKind, ModelConfig
+from engine.models.split import layer_reader
 from engine.weights import Checkpoint, Shape, frozen
 
 PREFIXES = ("model.", "")
@@ -22,6 +23,15 @@ PREFIXES = ("model.", "")
 
 class DecoderBlock(Block):
     """q, k and v are one product, gate and up another."""
+
+    column_split: ClassVar[Mapping[str, int]] = {
+        "self_attn.q_proj": 1,
+        "self_attn.k_proj": 1,
+        "self_attn.v_proj": 1,
+        "mlp.gate_proj": 1,
+        "mlp.up_proj": 1,
+    }
+    row_split: ClassVar[tuple[str, ...]] = ("self_attn.o_proj", "mlp.down_proj")
 
     def __init__(
         self,
@@ -131,12 +141,10 @@ class DecoderModel(Model):
             self.norm = frozen(checkpoint.read(f"{prefix}norm.weight", dtype))
         frequencies = [inverse_frequencies(config.head_dim, base) for base in config.rope_thetas]
         self.register_buffer("frequencies", torch.stack(frequencies), persistent=False)
+        part = config.divided(checkpoint.tensor_ranks)
         for layer in layers:
-
-            def read(name: str, layer: int = layer) -> torch.Tensor:
-                return checkpoint.read(f"{prefix}layers.{layer}.{name}", dtype)
-
-            self.blocks.append(self.block_class(config, options, config.layer_kinds[layer], read))
+            read = layer_reader(checkpoint, self.block_class, f"{prefix}layers.{layer}.", dtype)
+            self.blocks.append(self.block_class(part, options, config.layer_kinds[layer], read))
 
     def _tensor_shapes(self, prefix: str) -> dict[str, Shape]:
         config = self.config

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -13,7 +12,8 @@ from engine.determinism import probe_batch_invariance, warm_vector_math
 from engine.errors import ConfigurationError
 from engine.models.base import AttentionOptions, Model
 from engine.models.config import read_model_config
-from engine.models.registry import ARCHITECTURES
+from engine.models.registry import model_class
+from engine.models.split import check_divisible
 from engine.weights import Checkpoint
 
 
@@ -24,8 +24,12 @@ def load_model(
     layers: range | None = None,
     attention: str = "sdpa",
     batch_invariant: bool = False,
+    tensor_rank: int = 0,
+    tensor_ranks: int = 1,
 ) -> Model:
     """Load the model in a folder, or the stage that holds `layers` (a non-empty run of them).
+
+    With `tensor_ranks` only the part of each layer that `tensor_rank` holds is read.
 
     A stage reads its own layers, plus the embedding if it is the first and the final norm if it is
     the last; names and shapes are checked for the whole checkpoint either way.
@@ -50,11 +54,15 @@ def load_model(
             f"layers={layers!r}: expected a non-empty run of 0..{config.num_layers - 1} for {path}"
         )
     warm_vector_math()
-    module, name = ARCHITECTURES[config.architecture].split(":")
-    model_class = getattr(import_module(module), name)
-    model: Model = model_class(
+    family = model_class(config.architecture)
+    check_divisible(config, family.block_class, tensor_ranks)
+    if not 0 <= tensor_rank < tensor_ranks:
+        raise ConfigurationError(
+            f"tensor_rank={tensor_rank}: expected 0 to {tensor_ranks - 1}, of {tensor_ranks} ranks"
+        )
+    model: Model = family(
         config,
-        Checkpoint(Path(path)),
+        Checkpoint(Path(path), tensor_rank=tensor_rank, tensor_ranks=tensor_ranks),
         layers=layers,
         dtype=getattr(torch, dtype),
         options=AttentionOptions(backend=attention, batch_invariant=batch_invariant),

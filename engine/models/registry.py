@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from importlib import import_module
+from typing import Any, Final
 
 DECODERS: Final = {
     "LlamaForCausalLM": "engine.models.llama:LlamaModel",
@@ -15,3 +16,9 @@ ENCODERS: Final = {
 }
 ARCHITECTURES: Final = {**DECODERS, **ENCODERS}
 """`architectures[0]` of config.json -> module:class, imported when a model is loaded."""
+
+
+def model_class(architecture: str) -> Any:
+    """The subclass of `Model` that runs an architecture of the table."""
+    module, name = ARCHITECTURES[architecture].split(":")
+    return getattr(import_module(module), name)
