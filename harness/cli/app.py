@@ -10,7 +10,18 @@ import typer
 from harness.axes import AxisError
 from harness.case import CaseError
 from harness.checkpoints.errors import CheckpointError
-from harness.cli import axes, calibrate, doctor, faults, models, replay, report, run, serve
+from harness.cli import (
+    axes,
+    calibrate,
+    doctor,
+    faults,
+    models,
+    replay,
+    report,
+    run,
+    serve,
+    trial,
+)
 from harness.cli.errors import UsageError
 from harness.record import RecordError
 
@@ -36,6 +47,7 @@ app.command("calibrate")(calibrate.calibrate)
 app.command("models")(models.models)
 app.command("doctor")(doctor.doctor)
 app.command("serve")(serve.serve)
+app.add_typer(trial.app, name="trial")
 
 
 def run_app(arguments: Sequence[str]) -> int:

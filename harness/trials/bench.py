@@ -1,0 +1,101 @@
+"""One checkpoint kept warm: a case goes in, its judged pairs come out at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.attribution import find
+from harness.axes import AXES
+from harness.campaign.judging import CheckpointJudge, Executed, executed
+from harness.campaign.space import draw, space_of
+from harness.campaign.spec import RunSpec
+from harness.campaign.workbench import Workbench
+from harness.case import Case
+from harness.checkpoints.catalogue import path_of
+from harness.judge.bounds import Bounds
+from harness.record import FindingRecord, Outcome, PairRecord
+from harness.search import Budget
+
+PROFILE = "pr"
+"""Trials draw their cases as this profile does."""
+
+
+class TrialBench:
+    """Owns: the warm engines of one checkpoint and the folder that its outputs go to."""
+
+    def __init__(self, checkpoint: str, folder: Path) -> None:
+        spec = RunSpec(profile=PROFILE, seed=0, checkpoints=(checkpoint,), axes=tuple(AXES))
+        self._bench = Workbench(spec, checkpoint, folder)
+        self._space = space_of(
+            self._bench.checkpoint,
+            path_of(checkpoint),
+            self._bench.plan,
+            self._bench.system.encode,
+        )
+        self.settings: Sequence[Mapping[str, str]] = spec.profile_object.settings
+        self.bounds = Bounds()
+
+    def start(self) -> None:
+        """Open every cell and compile, so that no trial pays for it."""
+        for refusal in self._bench.executor.start():
+            raise RuntimeError(f"a trial needs every cell of the lattice: {refusal}")
+
+    @property
+    def chunk(self) -> int:
+        """Token budget of a chunked cell."""
+        return self._bench.plan.chunk
+
+    def cases(self, seed: int) -> list[Case]:
+        """The profile's cases for a seed, in the order a campaign draws them."""
+        return draw(self._space, self._bench.plan, seed)
+
+    @contextmanager
+    def planted(self, plugin: str) -> Iterator[None]:
+        """The plug-in in every engine, those that are opened meanwhile too; taken out after."""
+        self._bench.system.plant(plugin)
+        try:
+            yield
+        finally:
+            self._bench.system.unplant(plugin)
+
+    def judged(
+        self, case: Case, settings: Mapping[str, str]
+    ) -> tuple[list[Executed], list[PairRecord]]:
+        """The case in every cell, its oracle and its power, judged with what was seen so far."""
+        cases = executed(list(self._bench.executor.run(case, settings)))[self._bench.plan.name]
+        judge = CheckpointJudge(
+            dtype=self._bench.system.dtype,
+            causal=self._bench.causal,
+            chunk=self.chunk,
+            store=self._bench.store,
+            bounds=self.bounds,
+        )
+        return cases, [r for r in judge.judge(cases) if isinstance(r, PairRecord)]
+
+    def findings(
+        self, cases: Sequence[Executed], pairs: Sequence[PairRecord], budget: Budget
+    ) -> list[FindingRecord]:
+        """What attribution makes of failing pairs; told nothing but the records."""
+        found = find(
+            cases,
+            pairs,
+            system=self._bench.system,
+            plan=self._bench.plan,
+            store=self._bench.store,
+            bounds=self.bounds,
+            run_id="trial",
+            oracle=self._bench.reference,
+            policies=(),
+            budget=budget,
+        )
+        return list(found)
+
+    def close(self) -> None:
+        self._bench.close()
+
+
+def fails(pairs: Sequence[PairRecord]) -> bool:
+    """Whether any pair is a FAIL."""
+    return any(pair.outcome is Outcome.FAIL for pair in pairs)
