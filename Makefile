@@ -48,6 +48,7 @@ parity: $(READY) ## Judge the engine: profile pr, on real checkpoints where they
 	$(BIN)/parity run --profile pr
 
 test: $(READY) ## Run every suite; ends with pytest's closing line
+	@DEBIAN_FRONTEND=noninteractive .ci/browser
 	$(BIN)/python -m pytest suites -n $(WORKERS)
 
 lint: $(READY) ## Check style and likely bugs (ruff)

@@ -1,6 +1,6 @@
 """The report in a real browser: nothing fetched, nothing broken, usable by hand and by keyboard.
 
-Needs Debian's `chromium` package; without it these tests fail and say how to install it.
+Needs a Chromium, which `make test` brings where it can; else these tests fail and say what to do.
 """
 
 from __future__ import annotations
@@ -41,22 +41,25 @@ DESKTOP, PHONE = 1280, 390
 COMMAND = "parity replay F-tiny-3c9d --run 20261129-194510-4f1a"
 
 
-def chromium() -> str:
-    """Path of the browser; a test that needs it fails with the remedy where there is none."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def chromium(own: str) -> str:
+    """Path of a browser on PATH, else Playwright's `own`; fails with the remedy without either."""
+    found = [path for name in BROWSERS if (path := shutil.which(name)) is not None]
+    if not found and not Path(own).exists():
         pytest.fail(
-            "no chromium on PATH: the report cannot be checked in a browser. Install it as root: "
-            "apt-get update && apt-get install -y chromium",
+            "no Chromium: the report cannot be checked in a browser. Install one: apt-get install "
+            "-y chromium (as root), or .venv/bin/playwright install chromium",
             pytrace=False,
         )
-    return path
+    return (*found, own)[0]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = chromium()
     with sync_playwright() as playwright:
+        path = chromium(playwright.chromium.executable_path)
         started = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS)
         yield started
         started.close()
@@ -246,5 +249,5 @@ def test_it_reads_without_scripts(browser: Browser, reports: dict[str, Path]) ->
 
 def test_a_missing_browser_fails_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(pytest.fail.Exception, match="apt-get install -y chromium"):
-        chromium()
+    with pytest.raises(pytest.fail.Exception, match="playwright install chromium"):
+        chromium("nowhere")

@@ -12,6 +12,7 @@ from engine.layers.activation import ACTIVATIONS
 from engine.layers.linear import MIN_ROWS, linear
 from engine.layers.norm import rms_norm
 from engine.layers.rotary import inverse_frequencies, rotary_table, rotate
+from suites.unit import few_rows
 
 FUSED = {
     "gelu": F.gelu,
@@ -34,7 +35,8 @@ def test_linear_is_the_product_whatever_the_padding(rows: int) -> None:
     assert float((out - (x @ weight.T + bias)).abs().max()) < 1e-14
 
 
-def test_linear_gives_a_row_the_bits_it_has_among_others() -> None:
+def test_linear_gives_a_row_the_bits_it_has_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    few_rows.plant(monkeypatch)
     x, weight = draw(64, 192, dtype=torch.float32), draw(64, 192, dtype=torch.float32)
     whole = F.linear(x, weight)
     for row in range(64):

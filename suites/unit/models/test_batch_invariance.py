@@ -12,6 +12,7 @@ import torch
 from engine.attention import op
 from engine.models import Model, load_model
 from harness.checkpoints.catalogue import path_of
+from suites.unit import few_rows
 from suites.unit.models.packed import Call, PackedRun, eager, prompt
 
 LENGTH = 150
@@ -68,10 +69,12 @@ def test_keys_beyond_one_tile_change_no_bit() -> None:
 
 
 def _without_row_padding(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    few_rows.plant(monkeypatch)
     return {"chunk": 1, "min_rows": 1}
 
 
 def _without_query_padding(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    few_rows.plant(monkeypatch)
     monkeypatch.setattr(op, "MIN_ROWS", 1)
     return {"chunk": 7}
 
@@ -93,6 +96,15 @@ def test_each_padding_is_needed(
     options = remove(monkeypatch)
     chunked = PackedRun(model=model, prompts=[prompt(LENGTH)], **options).hidden()[0]
     assert not torch.equal(chunked, expected)
+
+
+def test_with_the_paddings_few_rows_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = invariant_model()
+    expected = whole(model, eager)
+    few_rows.plant(monkeypatch)
+    for chunk in CHUNKS:
+        run = PackedRun(model=model, prompts=[prompt(LENGTH)], chunk=chunk)
+        assert torch.equal(run.hidden()[0], expected)
 
 
 def test_the_ordinary_mode_depends_on_chunk_size() -> None:
