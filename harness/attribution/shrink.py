@@ -37,48 +37,61 @@ def shrink(
     chunk: int,
     budget: Budget,
 ) -> Shrunk:
-    """Run the failure's case again in all `cells`; if it fails as recorded, make it small.
+    """Run the failure's case again; if it fails as recorded, make it small.
 
-    A candidate is accepted only if its minimal failing sets are the ones that were seen on the
-    unshrunk case, so that the search cannot slip from one bug to another, and if sets that failed
-    by more than a rounding still do: a bug that moves whole rows is not told by its last bit. Only
-    the cells that prove this are run; the whole table of the result is checked at the end, and
-    where it shows a further set the search steps back along its accepted cases.
+    A candidate is accepted only if the sets that were seen on the unshrunk case still fail, and if
+    those that failed by more than a rounding still do: a bug that moves whole rows is not told by
+    its last bit. So that the search cannot slip from one bug to another, the whole table of the
+    result is checked at the end; where it shows other sets, the search begins again and asks of
+    every candidate that the sets be minimal, and where even then a further set shows, it steps back
+    along its accepted cases.
     """
     kind, settings = failure.table.kind, failure.settings
     limit = max((state.limit for state in failure.table.states.values()), default=0.0)
-
-    def whole(case: Case) -> Table:
-        return laboratory.table(case, settings, cells, kind, oracle_limit=limit)
-
-    first = whole(failure.case)
     racy = is_racy(settings, kind)
-    same = first.sets == failure.table.sets or (racy and bool(first.sets))
-    if not same:
-        return Shrunk(case=failure.case, table=failure.table, reproduced=False, complete=False)
-    sets = first.sets
-    needed = needed_cells(kind, sets, first)
 
-    plain = plain_sets(first, laboratory)
+    def run(case: Case, chosen: Sequence[Cell]) -> Table:
+        return laboratory.table(case, settings, chosen, kind, oracle_limit=limit)
+
+    recorded = failure.table
+    again = run(failure.case, cells if racy else needed_cells(kind, recorded.sets, recorded))
+    if again.sets != recorded.sets and not (racy and again.sets):
+        return Shrunk(case=failure.case, table=recorded, reproduced=False, complete=False)
+    sets, plain = again.sets, plain_sets(again, laboratory)
+    needed = needed_cells(kind, sets, again)
 
     def same_failure(table: Table) -> bool:
         if racy:  # which of the sets fails is luck
             return bool(table.sets)
         return table.sets == sets and plain <= plain_sets(table, laboratory)
 
-    def keeps(case: Case) -> bool:
-        return same_failure(laboratory.table(case, settings, needed, kind, oracle_limit=limit))
+    def reduced(proof: Sequence[Cell]) -> list[Case]:
+        reducer = Reducer(
+            failure.case, keeps=lambda case: same_failure(run(case, proof)), budget=budget
+        )
+        reducer.consider(tokens_of(failure.case, laboratory))
+        reduce_case(reducer, chunk=chunk)
+        return reducer.accepted[1:]
 
-    start = tokens_of(failure.case, laboratory)
-    reducer = Reducer(failure.case, keeps=keeps, budget=budget)
-    reducer.consider(start)
-    reduce_case(reducer, chunk=chunk)
-    complete = not budget.exhausted
-    for case in reversed(reducer.accepted[1:]):
-        table = whole(case)
-        if same_failure(table):
-            return Shrunk(case=case, table=table, reproduced=True, complete=complete)
-    return Shrunk(case=failure.case, table=first, reproduced=True, complete=complete)
+    quick = failing_cells(sets, again)
+    tries = (quick, needed) if kind is FailureKind.DIFFERENCE and not racy else (needed,)
+    for attempt, proof in enumerate(tries, start=1):
+        accepted = reduced(proof)
+        complete = not budget.exhausted
+        last = len(accepted) if attempt == len(tries) else 1
+        for case in accepted[::-1][:last]:
+            table = run(case, cells)
+            if same_failure(table):
+                return Shrunk(case=case, table=table, reproduced=True, complete=complete)
+    table = again if racy else run(failure.case, cells)
+    return Shrunk(case=failure.case, table=table, reproduced=True, complete=complete)
+
+
+def failing_cells(sets: Sequence[Switches], table: Table) -> tuple[Cell, ...]:
+    """The cell of each set, and the neighbour that it is wrong against where that is known."""
+    cells = [cell_of(values) for values in sets]
+    against = [state.against for c in cells if (state := table.states.get(c)) and state.against]
+    return tuple(dict.fromkeys((*against, *cells)))
 
 
 def plain_sets(table: Table, laboratory: Laboratory) -> frozenset[Switches]:

@@ -16,14 +16,15 @@ def reduce_case(reducer: Reducer, *, chunk: int) -> Case:
     """Run the passes until none helps or the budget is spent; returns the smallest case.
 
     `chunk`: the largest piece of a prompt in a chunked cell; its multiples are the lengths at which
-    an engine changes what it does.
+    an engine changes what it does. Tokens come first: where they can be made plain, every later
+    proposal is made of plain ones, and the round that proves the end has nothing new to try.
     """
     for _ in range(MAX_ROUNDS):
         before = reducer.current
+        simplify_tokens(reducer)
         drop_options(reducer)
         drop_prompts(reducer)
         shorten_prompts(reducer, chunk=chunk)
-        simplify_tokens(reducer)
         if reducer.current == before or reducer.exhausted:
             break
     return reducer.current
@@ -61,11 +62,13 @@ def shorten_prompts(reducer: Reducer, *, chunk: int) -> None:
 
 
 def _shorten(reducer: Reducer, indices: Sequence[int], chunk: int) -> None:
-    """Halve while that works; then the least length around a multiple of the chunk; then by one."""
-    while (half := _longest(reducer.current, indices) // 2) and reducer.consider(
-        cut(reducer.current, indices, half)
-    ):
-        pass
+    """Bisect to a length whose next smaller one was refused; then try those where engines turn.
+
+    Bisection finds the least length where shorter prompts never fail again once one does not. Where
+    they do, it is most often around a multiple of the chunk; those lengths are tried as well, and
+    the last word is that one token less does not fail.
+    """
+    _bisect(reducer, indices)
     for length in boundary_lengths(_longest(reducer.current, indices), chunk):
         if reducer.consider(cut(reducer.current, indices, length)):
             break
@@ -73,6 +76,16 @@ def _shorten(reducer: Reducer, indices: Sequence[int], chunk: int) -> None:
         cut(reducer.current, indices, less)
     ):
         pass
+
+
+def _bisect(reducer: Reducer, indices: Sequence[int]) -> None:
+    refused, kept = 0, _longest(reducer.current, indices)
+    while kept - refused > 1:
+        middle = (refused + kept) // 2
+        if reducer.consider(cut(reducer.current, indices, middle)):
+            kept = middle
+        else:
+            refused = middle
 
 
 def simplify_tokens(reducer: Reducer) -> None:
