@@ -1,29 +1,35 @@
-"""How far the baseline itself is from float64: enough samples for a 99.9th percentile.
+"""What tolerances rest on, measured: enough samples for a 99.9th percentile.
 
-In a causal model the row of token i is the LAST embedding of the first i + 1 tokens, so one
-prompt of n tokens gives n samples of embeddings and of logits. Encoders need a prompt a sample.
+Three pairs of runs of the same prompts: the eager, whole baseline beside float64, the same prompts
+in chunks beside the baseline, and each prompt alone beside the baseline's batch.
+
+In a causal model the row of token i is the LAST embedding of the first i + 1 tokens, and the rows
+up to it are their token matrix, so one prompt of n tokens gives n samples of every kind. Encoders
+need a prompt a sample.
 """
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.axes import baseline
+from harness.axes import Cell, baseline
 from harness.campaign.profile import FENCED_COPY_LAGS
 from harness.campaign.workbench import Workbench
 from harness.case import Case, Prompt
-from harness.judge.metrics import row_errors
-from harness.judge.output import Output, OutputKind
-from harness.judge.tolerance import MIN_NULL_COUNT, QUANTILE, BucketKey, Null, length_bucket
+from harness.judge.calibration import CHUNKED, COMPANY, FLOAT64, Entry, Null
+from harness.judge.metrics import prefix_errors, row_errors
+from harness.judge.output import Float64, Output, OutputKind, Outputs, kind_of
+from harness.judge.tolerance import MIN_COUNT, QUANTILE, BucketKey, length_bucket
 
 BATCH = 8
 """Prompts a run: enough to keep the engine busy, few enough to hold every row."""
 
-_KINDS = {
+_ROW_KINDS: Mapping[tuple[str, bool], tuple[OutputKind, OutputKind]] = {
     ("token_embed", False): (OutputKind.EMBEDDING, OutputKind.TOKEN_EMBEDDING),
     ("token_classify", False): (OutputKind.LOGIT, OutputKind.TOKEN_LOGIT),
     ("token_classify", True): (OutputKind.SCORE, OutputKind.TOKEN_SCORE),
@@ -31,70 +37,141 @@ _KINDS = {
 """Token-level request (task, activation) -> the kinds its rows are samples of."""
 
 
-def baseline_errors(bench: Workbench, *, seed: int, command: str) -> dict[BucketKey, Null]:
-    """Measured q99.9 of the eager baseline's error against float64, by kind and length bucket."""
-    samples: dict[BucketKey, list[float]] = defaultdict(list)
-    measure = _decoder_samples if bench.causal else _encoder_samples
-    for kinds, length, error in measure(bench, random.Random(seed)):
-        for kind in kinds:
-            key = BucketKey(bench.checkpoint.name, bench.system.dtype, kind, length_bucket(length))
-            samples[key].append(error)
-    return {
-        key: Null(
-            quantile=float(np.quantile(errors, QUANTILE, method="higher")),
-            count=len(errors),
-            seed=seed,
-            command=command,
-        )
-        for key, errors in samples.items()
-        if len(errors) >= MIN_NULL_COUNT
-    }
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Errors of one kind of one pair of runs; `lengths` are the prompts they are samples of."""
+
+    kind: OutputKind
+    pairs: str
+    lengths: Sequence[int]
+    errors: Float64
 
 
-Sample = tuple[Sequence[OutputKind], int, float]
+def measure(bench: Workbench, *, seed: int, command: str) -> tuple[Entry, ...]:
+    """The q99.9 of every kind, length bucket and pair of runs that has samples enough."""
+    found: dict[tuple[BucketKey, str], list[float]] = defaultdict(list)
+    samples = _decoder_samples if bench.causal else _encoder_samples
+    for some in samples(bench, random.Random(seed)):
+        for length, error in zip(some.lengths, some.errors.tolist(), strict=True):
+            bucket = length_bucket(length)
+            key = BucketKey(bench.checkpoint.name, bench.system.dtype, some.kind, bucket)
+            found[key, some.pairs].append(error)
+    entries = (
+        entry_of(key, pairs, errors, seed=seed, command=command)
+        for (key, pairs), errors in found.items()
+        if len(errors) >= MIN_COUNT
+    )
+    return tuple(sorted(entries, key=lambda entry: entry.place))
 
 
-def _decoder_samples(bench: Workbench, draw: random.Random) -> Iterator[Sample]:
-    vocabulary = bench.vocabulary
+def entry_of(
+    key: BucketKey, pairs: str, errors: Sequence[float], *, seed: int, command: str
+) -> Entry:
+    """The entry that these samples make."""
+    quantile = float(np.quantile(errors, QUANTILE, method="higher"))
+    null = Null(quantile=quantile, count=len(errors), seed=seed, command=command)
+    return Entry(key=key, pairs=pairs, null=null)
+
+
+def _decoder_samples(bench: Workbench, draw: random.Random) -> Iterator[Samples]:
     # (prompt length, prompts): rows 1-32, 33-128 and 129-end of them fill the three buckets.
-    for length, count in ((32, 40), (128, 12), (bench.plan.max_model_len, 8)):
-        prompts = [_tokens(draw, length, vocabulary) for _ in range(count)]
+    for length, count in ((32, 64), (128, 12), (bench.plan.max_model_len, 8)):
+        prompts = [_tokens(draw, length, bench.vocabulary) for _ in range(count)]
         for start in range(0, count, BATCH):
             some = tuple(prompts[start : start + BATCH])
-            for (task, activated), kinds in _KINDS.items():
+            for (task, activated), kinds in _ROW_KINDS.items():
                 if task == "token_classify" and bench.checkpoint.reranker is None:
                     continue
-                vector = task == "token_embed"
-                case = Case(
-                    task=task,
-                    prompts=some,
-                    normalize=False if vector else None,
-                    activation=None if vector else activated,
-                )
-                for mine, truth in _answers(bench, case):
-                    for row, error in enumerate(row_errors(kinds[0], mine, truth)):
-                        yield kinds, row + 1, float(error)
+                for found in _beside(bench, _case(task, some, activated=activated)):
+                    yield from _row_samples(kinds, found)
 
 
-def _encoder_samples(bench: Workbench, draw: random.Random) -> Iterator[Sample]:
+def _row_samples(kinds: Sequence[OutputKind], found: Beside) -> Iterator[Samples]:
+    """One prompt's rows, and its prefixes, each a sample of its own length."""
+    sides, first = (found.value, found.reference, found.scale), found.first
+    rows = row_errors(kinds[0], *sides)
+    lengths = range(first + 1, len(rows) + 1)
+    for kind in kinds:
+        yield Samples(kind, found.pairs, lengths, rows[first:])
+        if kind.whole is not None:
+            yield Samples(kind.whole, found.pairs, lengths, prefix_errors(*sides)[first:])
+
+
+def _encoder_samples(bench: Workbench, draw: random.Random) -> Iterator[Samples]:
     for low, high, count in ((1, 32, 1040), (33, 96, 1040)):
         for start in range(0, count, BATCH):
-            some = tuple(
-                _tokens(draw, draw.randint(low, high), bench.vocabulary)
-                for _ in range(start, start + BATCH)
+            lengths = [draw.randint(low, high) for _ in range(start, start + BATCH)]
+            some = tuple(_tokens(draw, length, bench.vocabulary) for length in lengths)
+            for task in ("embed", "token_embed"):
+                kind = kind_of(task)
+                for found in _beside(bench, _case(task, some)):
+                    length = [lengths[found.prompt]]
+                    sides = (found.value, found.reference, found.scale)
+                    yield Samples(
+                        kind, found.pairs, length, row_errors(kind, *sides).max(keepdims=True)
+                    )
+                    if kind.whole is not None:
+                        yield Samples(
+                            kind.whole, found.pairs, length, row_errors(kind.whole, *sides)
+                        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """One prompt's output beside what it is compared with."""
+
+    pairs: str
+    prompt: int
+    value: Output
+    reference: Output
+    scale: Output
+    """float64's output, the unit of relative errors."""
+    first: int = 0
+    """First row that the two sides computed differently."""
+
+
+def _beside(bench: Workbench, case: Case) -> Iterator[Beside]:
+    """Every prompt of a case in every pair of runs."""
+    truth = bench.reference.outputs(case, bench.system.encode(case))
+    whole = _run(bench, case, baseline())
+    for index, (mine, exact) in enumerate(zip(whole, truth, strict=True)):
+        yield Beside(pairs=FLOAT64, prompt=index, value=mine, reference=exact, scale=exact)
+        alone = replace(case, prompts=(case.prompts[index],))
+        yield Beside(
+            pairs=COMPANY,
+            prompt=index,
+            value=_run(bench, alone, baseline())[0],
+            reference=mine,
+            scale=exact,
+        )
+    if not bench.causal:
+        return
+    chunked = _run(bench, case, baseline().with_value("chunk", "chunked"))
+    for index, (other, mine, exact) in enumerate(zip(chunked, whole, truth, strict=True)):
+        if len(other.rows) > bench.plan.chunk:
+            yield Beside(
+                pairs=CHUNKED,
+                prompt=index,
+                value=other,
+                reference=mine,
+                scale=exact,
+                first=bench.plan.chunk,
             )
-            embed = Case(task="embed", prompts=some, normalize=False)
-            for prompt, (mine, truth) in zip(some, _answers(bench, embed), strict=True):
-                length = len(prompt.tokens or ())
-                error = float(row_errors(OutputKind.EMBEDDING, mine, truth).max())
-                yield (OutputKind.EMBEDDING,), length, error
 
 
-def _answers(bench: Workbench, case: Case) -> Iterator[tuple[Output, Output]]:
-    prompts = bench.system.encode(case)
-    session = bench.system.open(baseline(), {**FENCED_COPY_LAGS, "executor": "inline"})
-    mine = session.run(case, prompts).outputs
-    yield from zip(mine, bench.reference.outputs(case, prompts), strict=True)
+def _run(bench: Workbench, case: Case, cell: Cell) -> Outputs:
+    session = bench.system.open(cell, {**FENCED_COPY_LAGS, "executor": "inline"})
+    return session.run(case, bench.system.encode(case)).outputs
+
+
+def _case(task: str, prompts: tuple[Prompt, ...], *, activated: bool = False) -> Case:
+    vector = task.endswith("embed")
+    return Case(
+        task=task,
+        prompts=prompts,
+        normalize=False if vector else None,
+        activation=None if vector else activated,
+    )
 
 
 def _tokens(draw: random.Random, length: int, vocabulary: int) -> Prompt:

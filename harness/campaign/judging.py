@@ -68,14 +68,14 @@ class CheckpointJudge:
     def judge(self, cases: Sequence[Executed]) -> Iterator[PowerRecord | PairRecord]:
         """Power and pair records of every case; the bounds rest on all of them."""
         for case in cases:
-            view = _View(case, self._dtype, self._store)
+            view = CaseView(case, self._dtype, self._store)
             reference = view.reference
             if view.oracle is not None and reference is not None and not reference.error:
                 self._bounds.errors.observe(view.subject, reference.outputs, view.oracle)
         for case in cases:
-            yield from self._judge_case(_View(case, self._dtype, self._store))
+            yield from self._judge_case(CaseView(case, self._dtype, self._store))
 
-    def _judge_case(self, view: _View) -> Iterator[PowerRecord | PairRecord]:
+    def _judge_case(self, view: CaseView) -> Iterator[PowerRecord | PairRecord]:
         reference = view.reference
         if reference is None:
             return  # killed before the baseline ran
@@ -108,7 +108,7 @@ class CheckpointJudge:
                 inapplicable=_unreachable(view.case.lengths, a, b, self._chunk),
             )
 
-    def _power(self, view: _View, reference: Execution) -> PowerRecord | None:
+    def _power(self, view: CaseView, reference: Execution) -> PowerRecord | None:
         if reference.error or len(reference.outputs) != len(view.case.lengths):
             return None
         perturbations = []
@@ -141,8 +141,8 @@ def _unreachable(
     return reason
 
 
-class _View:
-    """One case's executions, outputs loaded, by role."""
+class CaseView:
+    """Owns nothing; one case's executions by role, their outputs loaded."""
 
     def __init__(self, executed_case: Executed, dtype: str, store: OutputStore) -> None:
         self.case = executed_case.case

@@ -11,6 +11,7 @@ from harness.axes import AxisError
 from harness.case import CaseError
 from harness.checkpoints.errors import CheckpointError
 from harness.cli import (
+    approve,
     axes,
     calibrate,
     doctor,
@@ -23,10 +24,21 @@ from harness.cli import (
     trial,
 )
 from harness.cli.errors import UsageError
+from harness.judge.tolerance import ToleranceError
 from harness.record import RecordError
 
 MISUSE = 2
 """Exit code of a run that could not be judged or a command that could not be understood."""
+REFUSALS = (
+    UsageError,
+    AxisError,
+    CaseError,
+    CheckpointError,
+    RecordError,
+    ToleranceError,
+    OSError,
+)
+"""What is told as a message: the reader can act on it."""
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
 
@@ -43,6 +55,7 @@ app.command("replay")(replay.replay)
 app.command("report")(report.report)
 app.command("faults")(faults.faults)
 app.command("axes")(axes.axes)
+app.command("approve")(approve.approve)
 app.command("calibrate")(calibrate.calibrate)
 app.command("models")(models.models)
 app.command("doctor")(doctor.doctor)
@@ -56,7 +69,7 @@ def run_app(arguments: Sequence[str]) -> int:
         app(args=list(arguments), prog_name="parity")
     except SystemExit as request:
         return request.code if isinstance(request.code, int) else int(bool(request.code))
-    except (UsageError, AxisError, CaseError, CheckpointError, RecordError, OSError) as error:
+    except REFUSALS as error:
         sys.stderr.write(f"parity: {error}\n")
         return MISUSE
     except KeyboardInterrupt:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -12,45 +11,45 @@ import typer
 from harness.campaign.spec import RunSpec
 from harness.checkpoints.catalogue import CHECKPOINTS
 from harness.cli.errors import UsageError
-from harness.judge.tolerance import CALIBRATION
+from harness.cli.folders import home
 
 
 def calibrate(
     *,
     model: Annotated[list[str], typer.Option(help="Checkpoint to measure; may be repeated")],
     seed: Annotated[int, typer.Option(help="Prompts are drawn from it")] = 1,
-    out: Annotated[Path, typer.Option(help="Calibration file to update")] = CALIBRATION,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; default: proposals/ID.json beside the runs")
+    ] = None,
 ) -> None:
-    """Measure the baseline's own error against float64 and store its 99.9th percentile."""
-    from harness.campaign.calibrate import baseline_errors
+    """Measure the baseline's error against float64, and how far known-good runs are apart.
+
+    Writes a proposal; `parity approve FILE` takes it into the calibration.
+    """
+    from harness.campaign.calibrate import measure
     from harness.campaign.workbench import Workbench
+    from harness.judge.calibration import Entry, text
 
     unknown = sorted(set(model) - set(CHECKPOINTS))
     if unknown:
         raise UsageError(f"unknown model {', '.join(unknown)}; valid: {', '.join(CHECKPOINTS)}")
-    data = json.loads(out.read_text(encoding="utf-8"))
+    entries: list[Entry] = []
     for name in model:
         spec = RunSpec(profile="pr", seed=seed, checkpoints=(name,), axes=())
         command = f"parity calibrate --model {name} --seed {seed}"
         with TemporaryDirectory() as folder:
             bench = Workbench(spec, name, Path(folder))
             try:
-                found = baseline_errors(bench, seed=seed, command=command)
+                found = measure(bench, seed=seed, command=command)
             finally:
                 bench.close()
-        kept = [e for e in data.get("baseline_errors", []) if e["checkpoint"] != name]
-        data["baseline_errors"] = kept + [
-            {
-                **key._asdict(),
-                "quantile": float(f"{null.quantile:.4g}"),
-                "count": null.count,
-                "seed": null.seed,
-                "command": null.command,
-            }
-            for key, null in sorted(found.items())
-        ]
-        for key, null in sorted(found.items()):
-            typer.echo(f"{name} {key.kind} {key.bucket}: {null.quantile:.3g} of {null.count}")
-    part = out.with_suffix(".part")
-    part.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    part.replace(out)
+        for entry in found:
+            key, null = entry.key, entry.null
+            typer.echo(
+                f"{name} {key.kind} {key.bucket} {entry.pairs}: {null.quantile:.3g} of {null.count}"
+            )
+        entries += found
+    target = out or home() / "proposals" / f"{'-'.join(model)}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text(entries), encoding="utf-8")
+    typer.echo(f"proposal: {target}; take it in with `parity approve {target}`")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from harness.judge.against_oracle import oracle_pair
 from harness.judge.bounds import Bound, Bounds, OracleErrors
+from harness.judge.calibration import Calibration, Null
 from harness.judge.output import Output, OutputKind, Outputs, kind_of
 from harness.judge.power import Perturbation, power
 from harness.judge.subject import Execution, Subject
 from harness.judge.tolerance import (
     BucketKey,
-    Calibration,
-    Null,
     Tolerance,
     ToleranceError,
     length_bucket,

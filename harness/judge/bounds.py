@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from harness.judge.calibration import Calibration
 from harness.judge.metrics import error
 from harness.judge.output import Outputs
 from harness.judge.subject import Subject
@@ -16,7 +17,6 @@ from harness.judge.tolerance import (
     QUANTILE,
     TABLE,
     BucketKey,
-    Calibration,
     Tolerance,
 )
 from harness.record import Tier
@@ -45,7 +45,8 @@ class OracleErrors:
             return  # the pairs of this case say what is missing
         for index, (mine, truth) in enumerate(zip(baseline, oracle, strict=True)):
             if mine.shape == truth.shape and mine.size:
-                self.add(subject.key(index), error(subject.kind, mine, truth))
+                for kind in subject.kinds:
+                    self.add(subject.key(index, kind), error(kind, mine, truth))
 
     def samples(self, key: BucketKey) -> Sequence[float]:
         """Errors of the bucket and of the shorter ones of the same checkpoint, dtype and kind.
@@ -70,8 +71,10 @@ class Bound:
 
     oracle: float
     null: float | None
+    """At most the oracle bound, which a null may sharpen and never widen."""
     why: str
     k: float
+    null_why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +103,17 @@ class Bounds:
         null = self.calibration.null(key) if tier is Tier.REORDERED else None
         if tier is Tier.REORDERED and null is None:
             why += "; no null measured for this bucket, so the oracle bound stands alone"
+        if null is None:
+            return Bound(oracle=oracle, null=None, why=why, k=rule.k)
         return Bound(
             oracle=oracle,
-            null=None if null is None else rule.null_factor * null.quantile,
+            null=min(rule.null_factor * null.quantile, oracle),
             why=why,
             k=rule.k,
+            null_why=(
+                f"min(oracle bound, {rule.null_factor:g} x q{100 * QUANTILE:g} of {null.count} "
+                f"known-good pairs, {null.quantile:.3g}), seed {null.seed}, `{null.command}`"
+            ),
         )
 
     def power(self, key: BucketKey) -> float:

@@ -17,7 +17,7 @@ from harness.judge.metrics import (
     rank_inversions,
     similarity_drift,
 )
-from harness.judge.output import Float64, Output, Outputs
+from harness.judge.output import Float64, Output, OutputKind, Outputs
 from harness.judge.subject import Subject
 from harness.record import Measurement, Tier
 
@@ -117,6 +117,8 @@ def exact(subject: Subject, a: Outputs, b: Outputs, oracle: Outputs | None) -> C
 class _PromptErrors:
     """The three distances of one prompt, all in units of the oracle's norm."""
 
+    kind: OutputKind
+    prompt: int
     apart: float
     a: float
     b: float
@@ -152,65 +154,87 @@ def bounded(
     subject: Subject, tier: Tier, a: Outputs, b: Outputs, oracle: Outputs, bounds: Bounds
 ) -> Closeness:
     """Reordered and kernel tiers: held to float64, and where measured to the null as well."""
-    kind = subject.kind
-    prompts = [
-        _PromptErrors(
-            apart=error(kind, y, x, scale=o),
-            a=error(kind, x, o),
-            b=error(kind, y, o),
-            bound=bounds.bound(tier, subject.key(index)),
-        )
-        for index, (x, y, o) in enumerate(zip(a, b, oracle, strict=True))
+    found = {
+        kind: [
+            _PromptErrors(
+                kind=kind,
+                prompt=index,
+                apart=error(kind, y, x, scale=o),
+                a=error(kind, x, o),
+                b=error(kind, y, o),
+                bound=bounds.bound(tier, subject.key(index, kind)),
+            )
+            for index, (x, y, o) in enumerate(zip(a, b, oracle, strict=True))
+        ]
+        for kind in subject.kinds
+    }
+    worst = {kind: _worst_of(prompts) for kind, prompts in found.items()}
+    rows, *wholes = worst.values()
+    failed = next((w for w in worst.values() if w.failed), None)
+    measurements = [
+        *_measurements(rows),
+        *(m for whole in wholes for m in _measurements(whole, "matrix_")),
+        *_informative(subject, a, b, 2 * rows.bound.oracle),
     ]
-    failed = [p.failed for p in prompts]
-    candidates = [
-        p.severity if f or not any(failed) else -1.0 for p, f in zip(prompts, failed, strict=True)
-    ]
-    worst = _largest(candidates)
-    p = prompts[worst]
-    measurements = (
-        Measurement(
-            metric=kind.metric,
-            value=p.apart,
-            bound=p.bound.null,
-            why="distance of A and B, as a share of the oracle's norm" if kind.vector else "",
-        ),
-        Measurement(metric="oracle_error", value=p.b, bound=p.bound.oracle, why=p.bound.why),
-        Measurement(metric="oracle_error_reference", value=p.a, why=p.bound.why),
-        *_informative(subject, a, b, 2 * p.bound.oracle),
-    )
     failure = ""
-    if any(failed):
+    if failed is not None:
+        metric = failed.kind.metric
         failure = (
-            f"prompt {worst}: A and B differ ({kind.metric} {p.apart:.3g}); "
-            f"{nearer(p.a, p.b, kind.metric)}, bound {p.bound.oracle:.3g}"
+            f"prompt {failed.prompt}: A and B differ ({metric} {failed.apart:.3g}); "
+            f"{nearer(failed.a, failed.b, metric)}, bound {failed.bound.oracle:.3g}"
         )
     return Closeness(
         failure=failure,
-        measurements=measurements,
-        warnings=_warnings(prompts),
-        worst_prompt=worst,
+        measurements=tuple(measurements),
+        warnings=_warnings([p for prompts in found.values() for p in prompts]),
+        worst_prompt=(failed or rows).prompt,
     )
 
 
-def _warnings(prompts: list[_PromptErrors]) -> tuple[str, ...]:
+def _worst_of(prompts: Sequence[_PromptErrors]) -> _PromptErrors:
+    """The one furthest beyond its bound, of those that fail if any does."""
+    return max(prompts, key=lambda p: (p.failed, p.severity))
+
+
+def _measurements(worst: _PromptErrors, prefix: str = "") -> tuple[Measurement, ...]:
+    shared = "distance of A and B, as a share of the oracle's norm" if worst.kind.vector else ""
+    return (
+        Measurement(
+            metric=worst.kind.metric,
+            value=worst.apart,
+            bound=worst.bound.null,
+            why="; ".join(filter(None, (shared, worst.bound.null_why))),
+        ),
+        Measurement(
+            metric=f"{prefix}oracle_error",
+            value=worst.b,
+            bound=worst.bound.oracle,
+            why=worst.bound.why,
+        ),
+        Measurement(metric=f"{prefix}oracle_error_reference", value=worst.a, why=worst.bound.why),
+    )
+
+
+def _warnings(prompts: Sequence[_PromptErrors]) -> tuple[str, ...]:
     found = []
-    for index, p in enumerate(prompts):
+    for p in prompts:
+        whole = ", whole matrix" if p.kind is OutputKind.TOKEN_MATRIX else ""
+        where = f"prompt {p.prompt}{whole}"
         if p.failed:
             continue
         if p.beyond_null:
             found.append(
-                f"prompt {index}: A and B are {p.apart:.3g} apart, more than known-good runs "
+                f"{where}: A and B are {p.apart:.3g} apart, more than known-good runs "
                 f"({p.bound.null:.3g}), but both are within the oracle bound"
             )
         elif p.beyond_oracle:
             found.append(
-                f"prompt {index}: beyond the oracle bound ({max(p.a, p.b):.3g} > "
+                f"{where}: beyond the oracle bound ({max(p.a, p.b):.3g} > "
                 f"{p.bound.oracle:.3g}), but A and B are no further apart than known-good runs"
             )
         elif not max(p.a, p.b) <= p.bound.oracle:
             found.append(
-                f"prompt {index}: A and B agree, and both are further from float64 than the bound "
+                f"{where}: A and B agree, and both are further from float64 than the bound "
                 f"({max(p.a, p.b):.3g} > {p.bound.oracle:.3g})"
             )
     return tuple(found)

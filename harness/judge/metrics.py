@@ -71,7 +71,18 @@ def row_errors(
     and the oracle share one unit and the triangle inequality holds.
     """
     measure = relative_l2 if kind.vector else scaled_abs
-    return measure(value.rows, reference.rows, None if scale is None else scale.rows)
+    x, y, size = (None if o is None else o.rows for o in (value, reference, scale))
+    if kind is OutputKind.TOKEN_MATRIX:
+        x, y, size = (None if rows is None else rows.reshape(1, -1) for rows in (x, y, size))
+    assert x is not None, value
+    assert y is not None, reference
+    return measure(x, y, size)
+
+
+def prefix_errors(value: Output, reference: Output, scale: Output) -> Float64:
+    """For each n, the relative L2 error of the first n rows as one matrix."""
+    apart = np.cumsum(np.square(value.rows - reference.rows).sum(axis=-1))
+    return _ratio(np.sqrt(apart), np.sqrt(np.cumsum(np.square(scale.rows).sum(axis=-1))))
 
 
 def error(kind: OutputKind, value: Output, reference: Output, scale: Output | None = None) -> float:

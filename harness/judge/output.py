@@ -27,6 +27,9 @@ class OutputKind(StrEnum):
 
     EMBEDDING = "embedding"
     TOKEN_EMBEDDING = "token_embedding"
+    """One row of it; a prompt's error is that of its worst row."""
+    TOKEN_MATRIX = "token_matrix"
+    """The same output as one vector: a small drift of every row shows here first."""
     LOGIT = "logit"
     SCORE = "score"
     TOKEN_LOGIT = "token_logit"
@@ -40,11 +43,18 @@ class OutputKind(StrEnum):
     @property
     def vector(self) -> bool:
         """Direction and length matter (relative L2); otherwise each number does."""
-        return self in (OutputKind.EMBEDDING, OutputKind.TOKEN_EMBEDDING)
+        return self in (OutputKind.EMBEDDING, OutputKind.TOKEN_EMBEDDING, OutputKind.TOKEN_MATRIX)
+
+    @property
+    def whole(self) -> OutputKind | None:
+        """The kind under which the same output is held as a whole as well."""
+        return OutputKind.TOKEN_MATRIX if self is OutputKind.TOKEN_EMBEDDING else None
 
     @property
     def metric(self) -> str:
         """Name of the error that bounds are put on."""
+        if self is OutputKind.TOKEN_MATRIX:
+            return "matrix_relative_l2"
         return "relative_l2" if self.vector else "scaled_abs"
 
 

@@ -48,10 +48,16 @@ class Subject:
             normalize=case.normalize,
         )
 
-    def key(self, prompt: int) -> BucketKey:
-        """The bucket that one prompt's error belongs to."""
+    @property
+    def kinds(self) -> tuple[OutputKind, ...]:
+        """The kinds under which each output is held to a bound of its own."""
+        whole = self.kind.whole
+        return (self.kind,) if whole is None else (self.kind, whole)
+
+    def key(self, prompt: int, kind: OutputKind | None = None) -> BucketKey:
+        """The bucket that one prompt's error belongs to; `kind`: another of `kinds`."""
         return BucketKey(
-            self.checkpoint, self.dtype, self.kind, length_bucket(self.lengths[prompt])
+            self.checkpoint, self.dtype, kind or self.kind, length_bucket(self.lengths[prompt])
         )
 
 

@@ -3,7 +3,8 @@
 Two bounds can hold a pair:
 
 * the *null*: 3 x the 99.9th percentile of the distance between two known-good runs, measured and
-  stored in `calibration.json` beside this file, per checkpoint, dtype, output kind and length;
+  stored (`harness.judge.calibration`) per checkpoint, dtype, output kind and length, and never more
+  than the oracle bound;
 * the *oracle bound*: k x the 99.9th percentile of the baseline's own error against float64 in this
   run, per checkpoint, dtype, output kind and length, and never below a floor. Never the case's own
   error: a baseline that happens to be lucky on one case would condemn every honest variant.
@@ -11,11 +12,9 @@ Two bounds can hold a pair:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness.judge.output import OutputKind
 from harness.record import Tier
@@ -34,16 +33,13 @@ LONGEST = "513+"
 BUCKET_NAMES = (*(name for name, _ in BUCKETS), LONGEST)
 
 QUANTILE = 0.999
-MIN_NULL_COUNT = 1000
+MIN_COUNT = 1000
 """Below 1 / (1 - QUANTILE) samples the percentile is only the largest value seen."""
 
 
 def length_bucket(length: int) -> str:
     """The length class of a prompt of so many tokens."""
     return next((name for name, largest in BUCKETS if length <= largest), LONGEST)
-
-
-CALIBRATION = Path(__file__).with_name("calibration.json")
 
 
 class BucketKey(NamedTuple):
@@ -58,25 +54,6 @@ class BucketKey(NamedTuple):
 
 class ToleranceError(ValueError):
     """A tolerance or a calibration that does not say where it comes from, or is out of range."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Null:
-    """A measured distribution: of errors between known-good runs, or of one against float64."""
-
-    quantile: float
-    """99.9th percentile of the kind's error."""
-    count: int
-    seed: int
-    command: str
-
-    def __post_init__(self) -> None:
-        if self.count < MIN_NULL_COUNT or not self.command.strip() or not self.quantile >= 0:
-            raise ToleranceError(
-                f"a null needs quantile >= 0, at least {MIN_NULL_COUNT} pairs and the command that "
-                f"measured it; got quantile={self.quantile}, count={self.count}, "
-                f"command={self.command!r}"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +176,7 @@ ORACLE_CAP: Mapping[tuple[str, OutputKind], Tolerance] = {
         (OutputKind.LOGIT, 8, _LOGIT_WHY),
         (OutputKind.SCORE, 2, _SCORE_WHY),
         (OutputKind.TOKEN_EMBEDDING, 2, _TOKENS_WHY),
+        (OutputKind.TOKEN_MATRIX, 1, "; the whole matrix is never further off than its worst row"),
         (OutputKind.TOKEN_LOGIT, 8, _LOGIT_WHY),
         (OutputKind.TOKEN_SCORE, 2, _TOKENS_WHY),
     )
@@ -212,47 +190,3 @@ db1fc849f0ad of `parity run --profile pr --seed 0` as of its first version)."""
 
 POWER_FACTOR = 100.0
 """An output has power when it moves by at least this many reordered tolerances."""
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """Measured distributions by bucket; either may be empty."""
-
-    nulls: Mapping[BucketKey, Null]
-    """Distances between two known-good runs."""
-    baseline_errors: Mapping[BucketKey, Null] = field(default_factory=dict)
-    """The baseline's own error against float64: a run's few cases do not reach its q99.9."""
-
-    def null(self, key: BucketKey) -> Null | None:
-        return self.nulls.get(key)
-
-    def baseline_error(self, key: BucketKey) -> Null | None:
-        return self.baseline_errors.get(key)
-
-    @classmethod
-    def load(cls, path: Path | None = None) -> Calibration:
-        """Read a calibration file (default: the one in this package). Raises ToleranceError."""
-        path = path or CALIBRATION
-        try:
-            data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return cls(_measured(data["nulls"]), _measured(data.get("baseline_errors", ())))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, ToleranceError):
-                raise
-            raise ToleranceError(
-                f"{path} is not a calibration: {type(error).__name__}: {error}; expected "
-                '{"nulls": [{checkpoint, dtype, kind, bucket, quantile, count, seed, command}], '
-                '"baseline_errors": [the same]}'
-            ) from error
-
-
-def _measured(entries: Iterable[Mapping[str, Any]]) -> dict[BucketKey, Null]:
-    return {
-        BucketKey(e["checkpoint"], e["dtype"], OutputKind(e["kind"]), e["bucket"]): Null(
-            quantile=float(e["quantile"]),
-            count=int(e["count"]),
-            seed=int(e["seed"]),
-            command=e["command"],
-        )
-        for e in entries
-    }

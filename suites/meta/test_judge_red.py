@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from harness.axes import AXES, Cell, Edge, edges, lattice
-from harness.judge import Bounds, Calibration, Execution, Output, oracle_pair
+from harness.judge import Bounds, Calibration, Execution, OracleErrors, Output, oracle_pair
 from harness.record import Comparison, Outcome, PairRecord
 from suites.unit.axes.witnesses import honest, liar
 from suites.unit.judge.pairs import BASE, World, edited, measured, rounded, run
@@ -92,6 +92,26 @@ def test_one_wrong_row_of_many_is_not_averaged_away(tokens: World, cell: Cell) -
     record = tokens.judge(run(cell, edited(tokens.base, 0, rows)))
     fails(record, "prompt 0: A and B differ")
     assert record.worst_prompt == 0
+
+
+@pytest.mark.parametrize("cell", [CHUNK, COMPILE], ids=str)
+def test_every_row_off_a_little_fails_as_a_whole_matrix(tokens: World, cell: Cell) -> None:
+    # One ill-conditioned row of the baseline widens the bound of rows twentyfold ...
+    rows = tokens.base[0].data.copy()
+    rows[17] *= np.float32(1 + 2e-5)
+    uneven = edited(tokens.base, 0, rows)
+    errors = OracleErrors()
+    errors.observe(tokens.subject, uneven, tokens.truth)
+    bounds = Bounds(errors=errors, calibration=Calibration({}))
+    a = run(BASE, uneven)
+    assert tokens.judge(run(cell, tokens.base), a, bounds=bounds).outcome is Outcome.PASS
+    # ... which no other row may use up in company.
+    drifted = edited(tokens.base, 0, tokens.truth[0].float64 * (1 + 1.5e-5))
+    record = tokens.judge(run(cell, drifted), a, bounds=bounds)
+    fails(record, "A and B differ (matrix_relative_l2 ")
+    found = {m.metric: m for m in record.measurements}
+    assert not found["oracle_error"].exceeded
+    assert found["matrix_oracle_error"].exceeded
 
 
 @pytest.mark.parametrize("cell", [ASYNC, COMPILE], ids=str)
