@@ -2,7 +2,7 @@
 
 Two families of entries, each a 99.9th percentile per checkpoint, dtype, output kind and length:
 `baseline_errors`, the baseline's distance from float64, and `nulls`, the distance of two runs that
-may differ in the order of their sums only. The file changes through `parity approve` alone.
+may differ in the order of their sums only. The file changes through `parity approve FILE` alone.
 """
 
 from __future__ import annotations
