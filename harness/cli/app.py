@@ -16,6 +16,7 @@ from harness.cli import (
     calibrate,
     doctor,
     faults,
+    judge,
     models,
     replay,
     report,
@@ -57,6 +58,7 @@ app.command("faults")(faults.faults)
 app.command("axes")(axes.axes)
 app.command("approve")(approve.approve)
 app.command("calibrate")(calibrate.calibrate)
+app.command("judge")(judge.judge)
 app.command("models")(models.models)
 app.command("doctor")(doctor.doctor)
 app.command("serve")(serve.serve)

@@ -9,7 +9,7 @@ from harness.judge.bounds import Bounds
 from harness.judge.metrics import error, max_abs, norm_ratio, one_minus_cosine
 from harness.judge.output import Output, Outputs
 from harness.judge.subject import Execution, Subject
-from harness.judge.tolerance import ORACLE_CAP, TWIN_LIFT
+from harness.judge.tolerance import TWIN_LIFT
 from harness.judge.verdict import Verdict, oracle_mismatch, pair_id, powerless
 from harness.record import Comparison, Measurement, Outcome, PairRecord, PowerRecord, Tier
 
@@ -29,7 +29,7 @@ def oracle_pair(
     """Judge the baseline cell (side B) against float64 (side A).
 
     `twin` are the outputs of a trusted implementation at the baseline's dtype: the baseline FAILs
-    when it is further from float64 than the cap of `tolerance.ORACLE_CAP` and than twice the twin.
+    when it is further from float64 than its cap (`Rules.cap`) and than twice the twin.
     """
     verdict = _judge(subject, baseline, oracle, power, bounds, twin)
     return PairRecord(
@@ -75,7 +75,7 @@ def _judge(
         return Verdict(outcome=Outcome.ERROR, reason=mismatch)
     kind = subject.kind
     errors = [error(kind, x, o) for x, o in zip(mine, oracle, strict=True)]
-    limits = [_limit(subject, index, oracle, twin) for index in range(len(mine))]
+    limits = [_limit(subject, index, oracle, twin, bounds) for index in range(len(mine))]
     worst = max(range(len(errors)), key=lambda i: errors[i] / limits[i][0])
     limit, why = limits[worst]
     measurements = [Measurement(metric="oracle_error", value=errors[worst], bound=limit, why=why)]
@@ -102,9 +102,9 @@ def _judge(
 
 
 def _limit(
-    subject: Subject, index: int, oracle: Outputs, twin: Outputs | None
+    subject: Subject, index: int, oracle: Outputs, twin: Outputs | None, bounds: Bounds
 ) -> tuple[float, str]:
-    cap = ORACLE_CAP[subject.dtype, subject.kind]
+    cap = bounds.rules.cap(subject.dtype, subject.kind)
     if twin is None:
         return cap.floor, cap.why
     # Some rows are ill-conditioned whoever computes them, and on others a twin is merely lucky, so
@@ -112,6 +112,20 @@ def _limit(
     trusted = error(subject.kind, twin[index], oracle[index])
     lifted = min(cap.k * trusted, TWIN_LIFT * cap.floor)
     return max(cap.floor, lifted), f"{cap.why} (twin {trusted:.3g})"
+
+
+def least_cap(
+    subject: Subject, baseline: Outputs, oracle: Outputs, twin: Outputs | None, bounds: Bounds
+) -> float:
+    """The lowest cap under which no prompt of the baseline is too far from float64."""
+    k = bounds.rules.cap(subject.dtype, subject.kind).k
+    least = 0.0
+    for index, (mine, truth) in enumerate(zip(baseline, oracle, strict=True)):
+        own = error(subject.kind, mine, truth)
+        if twin is not None and own <= k * error(subject.kind, twin[index], truth):
+            own /= TWIN_LIFT
+        least = max(least, own)
+    return least
 
 
 def _details(mine: Output, oracle: Output, *, vector: bool) -> Sequence[Measurement]:

@@ -10,14 +10,13 @@ import numpy as np
 from harness.judge.calibration import Calibration
 from harness.judge.metrics import error
 from harness.judge.output import Outputs
+from harness.judge.rules import Rules
 from harness.judge.subject import Subject
 from harness.judge.tolerance import (
     BUCKET_NAMES,
     POWER_FACTOR,
     QUANTILE,
-    TABLE,
     BucketKey,
-    Tolerance,
 )
 from harness.record import Tier
 
@@ -75,6 +74,14 @@ class Bound:
     why: str
     k: float
     null_why: str = ""
+    known_good: float | None = None
+    """The null as it was measured, however large."""
+
+    @property
+    def share(self) -> float:
+        """The part of the oracle bound that two sides are apart at least when one is beyond it
+        and the other within bound / k."""
+        return (self.k - 1) / self.k
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +90,11 @@ class Bounds:
 
     errors: OracleErrors = field(default_factory=OracleErrors)
     calibration: Calibration = field(default_factory=Calibration.load)
+    rules: Rules = field(default_factory=Rules)
 
     def bound(self, tier: Tier, key: BucketKey) -> Bound:
         """The bounds of a bucket. The null applies to the reordered tier only."""
-        rule: Tolerance = TABLE[tier, key.dtype, key.kind, key.bucket]
+        rule = self.rules.tolerance(tier, key)
         count = len(self.errors.samples(key))
         oracle = self.errors.bound(key, rule.k, rule.floor)
         why = (
@@ -108,6 +116,7 @@ class Bounds:
         return Bound(
             oracle=oracle,
             null=min(rule.null_factor * null.quantile, oracle),
+            known_good=rule.null_factor * null.quantile,
             why=why,
             k=rule.k,
             null_why=(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.judge.bounds import Bound, Bounds
+from harness.judge.bounds import Bounds
+from harness.judge.distances import Distances, distances, furthest
 from harness.judge.metrics import (
     bit_difference,
     error,
@@ -113,62 +114,12 @@ def exact(subject: Subject, a: Outputs, b: Outputs, oracle: Outputs | None) -> C
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PromptErrors:
-    """The three distances of one prompt, all in units of the oracle's norm."""
-
-    kind: OutputKind
-    prompt: int
-    apart: float
-    a: float
-    b: float
-    bound: Bound
-
-    @property
-    def beyond_oracle(self) -> bool:
-        """A side is too far from float64, and the two do not share that error.
-
-        Two wrong cells that agree are no finding of the axis between them: each is compared with
-        the baseline as well. A side within bound / k and one beyond the bound are always further
-        apart than this share of it, so no such pair is let through.
-        """
-        limit = self.bound.oracle
-        far = not max(self.a, self.b) <= limit
-        return far and not self.apart <= limit * (self.bound.k - 1) / self.bound.k
-
-    @property
-    def beyond_null(self) -> bool | None:
-        """Further apart than known-good runs ever were; None when that was not measured."""
-        return None if self.bound.null is None else not self.apart <= self.bound.null
-
-    @property
-    def failed(self) -> bool:
-        return self.beyond_oracle and self.beyond_null is not False
-
-    @property
-    def severity(self) -> float:
-        return max(self.a, self.b) / self.bound.oracle if self.bound.oracle else self.apart
-
-
 def bounded(
     subject: Subject, tier: Tier, a: Outputs, b: Outputs, oracle: Outputs, bounds: Bounds
 ) -> Closeness:
     """Reordered and kernel tiers: held to float64, and where measured to the null as well."""
-    found = {
-        kind: [
-            _PromptErrors(
-                kind=kind,
-                prompt=index,
-                apart=error(kind, y, x, scale=o),
-                a=error(kind, x, o),
-                b=error(kind, y, o),
-                bound=bounds.bound(tier, subject.key(index, kind)),
-            )
-            for index, (x, y, o) in enumerate(zip(a, b, oracle, strict=True))
-        ]
-        for kind in subject.kinds
-    }
-    worst = {kind: _worst_of(prompts) for kind, prompts in found.items()}
+    found = distances(subject, tier, a, b, oracle, bounds)
+    worst = {kind: furthest(prompts) for kind, prompts in found.items()}
     rows, *wholes = worst.values()
     failed = next((w for w in worst.values() if w.failed), None)
     measurements = [
@@ -191,12 +142,7 @@ def bounded(
     )
 
 
-def _worst_of(prompts: Sequence[_PromptErrors]) -> _PromptErrors:
-    """The one furthest beyond its bound, of those that fail if any does."""
-    return max(prompts, key=lambda p: (p.failed, p.severity))
-
-
-def _measurements(worst: _PromptErrors, prefix: str = "") -> tuple[Measurement, ...]:
+def _measurements(worst: Distances, prefix: str = "") -> tuple[Measurement, ...]:
     shared = "distance of A and B, as a share of the oracle's norm" if worst.kind.vector else ""
     return (
         Measurement(
@@ -215,7 +161,7 @@ def _measurements(worst: _PromptErrors, prefix: str = "") -> tuple[Measurement, 
     )
 
 
-def _warnings(prompts: Sequence[_PromptErrors]) -> tuple[str, ...]:
+def _warnings(prompts: Sequence[Distances]) -> tuple[str, ...]:
     found = []
     for p in prompts:
         whole = ", whole matrix" if p.kind is OutputKind.TOKEN_MATRIX else ""

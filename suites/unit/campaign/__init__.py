@@ -1,0 +1,1 @@
+"""Unit tests of running, judging and re-judging."""
