@@ -25,9 +25,9 @@ from harness.attribution.wording import smallest_case, title
 from harness.axes import baseline, lattice
 from harness.case import Case, Prompt
 from harness.judge.bounds import Bounds
+from harness.judge.calibration import Calibration
 from harness.judge.output import Output
 from harness.judge.subject import Subject
-from harness.judge.tolerance import Calibration
 from harness.record import Tier
 from harness.systems.base import Encoded
 

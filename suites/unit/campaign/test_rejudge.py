@@ -9,7 +9,7 @@ import pytest
 
 from harness.campaign.rejudge import rejudge
 from harness.cli import main
-from harness.judge import ToleranceError
+from harness.judge import BucketKey, ToleranceError
 from harness.judge.rules import Rules, read_rules
 from harness.record import Outcome, Tier
 from reports.load import load_run
@@ -51,22 +51,13 @@ def test_the_least_bound_passes_and_one_below_it_does_not(runs: Path) -> None:
 
     def judged(factor: float) -> int:
         rules = Rules()
-        for pair in found.pairs:
-            for need in over:
-                for key in _keys(pair.checkpoint, need):
-                    rules = rules.with_bound(Tier.KERNEL, key, factor * need.needed)
+        for need in over:
+            key = BucketKey(need.checkpoint, need.dtype, need.kind, need.bucket)
+            rules = rules.with_bound(Tier.KERNEL, key, factor * need.needed)
         return rejudge(runs / "compiled", rules).counts[Outcome.FAIL]
 
     assert judged(1.0) == 0
     assert judged(0.999) > 0
-
-
-def _keys(checkpoint: str, need: object) -> list[object]:
-    from harness.campaign.rejudge import Need
-    from harness.judge import BucketKey
-
-    assert isinstance(need, Need)
-    return [BucketKey(checkpoint, need.dtype, need.kind, need.bucket)]
 
 
 def test_bits_of_the_exact_tier_fail_at_any_tolerance(runs: Path, tmp_path: Path) -> None:
