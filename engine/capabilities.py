@@ -8,6 +8,8 @@ from engine.config import EngineConfig
 from engine.errors import ConfigurationError
 from engine.execution.compiled import require_compiler
 from engine.models.config import ModelConfig
+from engine.models.registry import model_class
+from engine.models.split import check_divisible
 from engine.runner import RunnerLimits
 
 
@@ -15,8 +17,9 @@ def resolve(config: EngineConfig, model: ModelConfig) -> EngineConfig:
     """Fill in every `None` that depends on the model and refuse what cannot be run.
 
     Raises:
-        ConfigurationError: more stages than layers, an encoder asked to chunk, a budget that
-            cannot hold a prompt, a missing compiler, a length the model has no positions for.
+        ConfigurationError: more stages than layers, tensor ranks that do not divide a layer, an
+            encoder asked to chunk, a budget that cannot hold a prompt, a missing compiler, a length
+            the model has no positions for.
     """
     stages = config.parallel.pipeline_parallel_size
     if stages > model.num_layers:
@@ -24,6 +27,9 @@ def resolve(config: EngineConfig, model: ModelConfig) -> EngineConfig:
             f"pipeline_parallel_size={stages} is more than the {model.num_layers} layers of "
             f"{config.model.name}; choose 1 to {model.num_layers}"
         )
+    check_divisible(
+        model, model_class(model.architecture).block_class, config.parallel.tensor_parallel_size
+    )
     scheduler = config.scheduler
     if model.family == "encoder" and scheduler.chunked_prefill:
         raise ConfigurationError(

@@ -153,6 +153,9 @@ class ParallelConfig:
     """Where ranks run: all in this process (`inline`) or one process each (`processes`)."""
 
     pipeline_parallel_size: int = 1
+    """Stages that the layers are split over."""
+    tensor_parallel_size: int = 1
+    """Ranks of each stage, which share its layers' heads and feed-forward columns."""
     executor: str = "inline"
     worker_timeout_s: float = 120.0
     """Longest silence of a rank that was asked for something."""
@@ -167,7 +170,18 @@ class ParallelConfig:
             "at least 1",
             "",
         )
+        _require(
+            self.tensor_parallel_size >= 1,
+            "tensor_parallel_size",
+            self.tensor_parallel_size,
+            "at least 1",
+            "",
+        )
         _require(self.executor in EXECUTORS, "executor", self.executor, f"one of {EXECUTORS}", "")
+
+    @property
+    def num_ranks(self) -> int:
+        return self.pipeline_parallel_size * self.tensor_parallel_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from engine.execution.compiled import Compiler
 from engine.models.base import Model
 from engine.models.config import read_model_config
 from engine.models.loader import load_model
+from engine.placement import Place
 from engine.stage import Stage, stage_layers
 
 
@@ -38,31 +39,50 @@ class ResourceKey:
 
 
 class Resources:
-    """Owns: one loaded model (or one stage of it) and the compiler for its blocks.
+    """Owns: the loaded model, or each tensor rank's part of it, and the compilers of their blocks.
 
     Hand the same object to several engines of one process and they share both; a configuration
     that needs other weights is refused.
     """
 
     def __init__(self, config: EngineConfig, *, rank: int | None = None) -> None:
-        """Load the whole model, or with `rank` only that rank's stage."""
+        """Load what every rank of the configuration needs, or with `rank` what that one does."""
         self.key = ResourceKey.of(config)
         torch.set_num_threads(config.execution.num_threads)
-        layers = None
-        if rank is not None:
+        self._config = config
+        self._models: dict[tuple[int, int], Model] = {}
+        self._compilers: dict[int, Compiler] = {}
+        if rank is None:
+            for tensor_rank in range(config.parallel.tensor_parallel_size):
+                self._model(tensor_rank, config.parallel.tensor_parallel_size, None)
+        else:
+            place = Place.of(config.parallel, rank)
             num_layers = read_model_config(config.model).num_layers
-            layers = stage_layers(num_layers, config.parallel.pipeline_parallel_size, rank)
-        self.model: Model = load_model(
-            config.model,
-            dtype=config.execution.dtype,
-            layers=layers,
-            attention=config.execution.attention,
-            batch_invariant=config.execution.batch_invariant,
-        )
-        if config.device != "cpu":
-            self.model = self.model.to(config.device)
-        self.compiler = Compiler()
+            layers = stage_layers(num_layers, place.num_stages, place.stage)
+            self._model(place.tensor_rank, place.tensor_ranks, layers)
 
-    def stage(self, num_stages: int, rank: int) -> Stage:
-        """Rank `rank`'s layers of the shared model."""
-        return Stage(self.model, stage_layers(self.model.config.num_layers, num_stages, rank))
+    def stage(self, place: Place) -> Stage:
+        """A rank's part of its stage's layers; its model is loaded if no engine needed it yet."""
+        model = self._model(place.tensor_rank, place.tensor_ranks, None)
+        layers = stage_layers(model.config.num_layers, place.num_stages, place.stage)
+        return Stage(model, layers)
+
+    def compiler(self, tensor_ranks: int = 1) -> Compiler:
+        """The compiler of the blocks of a model divided over so many ranks: they are alike."""
+        return self._compilers.setdefault(tensor_ranks, Compiler())
+
+    def _model(self, tensor_rank: int, tensor_ranks: int, layers: range | None) -> Model:
+        key = (tensor_rank, tensor_ranks)
+        if key not in self._models:
+            config = self._config
+            model = load_model(
+                config.model,
+                dtype=config.execution.dtype,
+                layers=layers,
+                attention=config.execution.attention,
+                batch_invariant=config.execution.batch_invariant,
+                tensor_rank=tensor_rank,
+                tensor_ranks=tensor_ranks,
+            )
+            self._models[key] = model if config.device == "cpu" else model.to(config.device)
+        return self._models[key]

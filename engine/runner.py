@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
 
 from engine.buffers import Slots
+from engine.collectives import AllReduce, advance_together
 from engine.config import EngineConfig
 from engine.determinism import attest_flags
 from engine.execution.base import Execution, Frame
+from engine.execution.queue import StepQueue
 from engine.inputs import InputArrays, InputLayout
 from engine.layers.linear import MIN_ROWS
 from engine.links import Link
@@ -89,9 +92,12 @@ class Runner:
         rank: int,
         receive_from: Link | None,
         send_to: Link | None,
+        all_reduce: AllReduce | None,
         pooler: Pooler | None,
     ) -> None:
+        """`pooler`: the rank that answers has one; `all_reduce`: None with one tensor rank."""
         self.config, self.limits, self.model, self.rank = config, limits, model, rank
+        self.all_reduce = all_reduce
         self.execution, self.device, self.pooler = execution, device, pooler
         self.host = f"host@{rank}"
         self.compute = device.stream(f"compute@{rank}")
@@ -130,7 +136,8 @@ class Runner:
             self.received = self._buffer("received", (limits.max_tokens, width), dtype)
             self.device.register(self.inputs.buffer)
             tokens = limits.num_blocks * config.cache.block_size
-            shape = (tokens, model.config.num_kv_heads, model.config.head_dim)
+            block = model.blocks[0]
+            shape = (tokens, block.num_kv_heads, block.head_dim)
             self.caches = [
                 LayerCache(
                     keys=torch.zeros(shape, dtype=dtype, device=device),
@@ -154,6 +161,11 @@ class Runner:
     def is_last(self) -> bool:
         return self._send_to is None
 
+    @property
+    def answers(self) -> bool:
+        """Whether this rank pools; of several tensor ranks of the last stage one does."""
+        return self.pooler is not None
+
     def begin_run(self, *, taps: bool) -> None:
         """Forget the last run's account; the device must be drained."""
         if self.pooler is not None:
@@ -164,12 +176,19 @@ class Runner:
         self._threads = 0
         self._calls_before = self.execution.compiled_calls
         self._stages_before = self.execution.eager_stages
+        self._sums_before = self._sums()
         self.taps.begin(enabled=taps)
 
     # -- one step ---------------------------------------------------------------------------
 
     def submit(self, step: ScheduledStep, requests: Mapping[str, PoolingRequest]) -> RunnerHandle:
         """Queue one step on this rank's streams. Returns before the device has run it."""
+        return advance_together([self.submission(step, requests)])[0]
+
+    def submission(
+        self, step: ScheduledStep, requests: Mapping[str, PoolingRequest]
+    ) -> Generator[None, None, RunnerHandle]:
+        """`submit` in parts: stops wherever the tensor ranks of this process must draw level."""
         plan = step.plan
         frame = Frame()
         rows = self.padded_rows(plan.num_tokens)
@@ -180,11 +199,11 @@ class Runner:
         self.stage(staging, step, requests, rows)
         self._load_inputs(plan, staging)
         self._submit_entry(plan, frame, rows)
-        self._submit_blocks(plan, frame)
+        yield from self._submit_blocks(plan, frame, rows)
         self._submit_exit(plan, frame, rows)
         if not self.is_last:
             self.send(plan, rows)
-        else:
+        elif self.answers:
             self._submit_pooling(plan, frame, requests)
         self.post_step(plan)
         handle = self.copy_to_host(plan, frame, requests)
@@ -235,11 +254,14 @@ class Runner:
         del plan
         self.staging.fence(staging, self.compute.record())
 
-    def _submit(self, plan: StepPlan) -> Callable[..., None]:
-        def submit(name: str, fn: Callable[[], None], *, cost: int = 1) -> None:
-            self.compute.submit(name, fn, step=plan.index, cost=cost, reads=(self.inputs.buffer,))
-
-        return submit
+    def _queue(self, plan: StepPlan, rows: int) -> StepQueue:
+        return StepQueue(
+            stream=self.compute,
+            step=plan.index,
+            rows=rows,
+            inputs=self.inputs.buffer,
+            all_reduce=self.all_reduce,
+        )
 
     def _submit_entry(self, plan: StepPlan, frame: Frame, rows: int) -> None:
         num_seqs = len(plan.entries)
@@ -283,7 +305,7 @@ class Runner:
                 )
                 self._tap(0, plan, frame.x)
 
-            self._submit(plan)("embed", embed)
+            self._queue(plan, rows).submit("embed", embed)
         else:
             self._receive_from.receive(self.compute, self.received, rows, step=plan.index)
 
@@ -292,13 +314,16 @@ class Runner:
 
             self.compute.submit("enter stage", enter, step=plan.index, reads=(self.received,))
 
-    def _submit_blocks(self, plan: StepPlan, frame: Frame) -> None:
-        submit = self._submit(plan)
+    def _submit_blocks(self, plan: StepPlan, frame: Frame, rows: int) -> Iterator[None]:
+        queue = self._queue(plan, rows)
         for offset, (block, cache) in enumerate(zip(self.model.blocks, self.caches, strict=True)):
             layer = self.model.first_layer + offset
-            self.execution.submit_block(submit, layer, block, cache, frame)
+            yield from self.execution.submit_block(queue, layer, block, cache, frame)
             if self.taps.enabled:
-                submit(f"tap {layer}", lambda n=layer + 1: self._tap(n, plan, frame.x))
+                queue.submit(f"tap {layer}", partial(self._tap_frame, layer + 1, plan, frame))
+
+    def _tap_frame(self, layer: int, plan: StepPlan, frame: Frame) -> None:
+        self._tap(layer, plan, frame.x)
 
     def _tap(self, layer: int, plan: StepPlan, x: torch.Tensor) -> None:
         if self.taps.enabled:
@@ -322,7 +347,7 @@ class Runner:
         self, plan: StepPlan, frame: Frame, requests: Mapping[str, PoolingRequest]
     ) -> None:
         pooler = self.pooler
-        assert pooler is not None, "the last rank pools"
+        assert pooler is not None, self.rank
         step_requests = {e.request_id: requests[e.request_id] for e in plan.entries}
 
         def pool() -> None:
@@ -354,7 +379,7 @@ class Runner:
         self, plan: StepPlan, frame: Frame, requests: Mapping[str, PoolingRequest]
     ) -> RunnerHandle:
         """Queue the copy of finished rows on the copy stream and return the step's handle."""
-        if not self.is_last or not plan.finishes_any:
+        if not self.answers or not plan.finishes_any:
             return RunnerHandle(self.host, plan, self._step_events())
         self.copy.wait(self.compute.record())
         outputs: list[PoolingOutput] = []
@@ -426,10 +451,16 @@ class Runner:
             compiled_calls=self.execution.compiled_calls - self._calls_before,
             graphs=self.execution.graphs,
             eager_stages=self.execution.eager_stages - self._stages_before,
+            reductions=self._sums()[0] - self._sums_before[0],
+            summands=self._sums()[1] - self._sums_before[1],
             lookahead=log.lookahead(self.rank, outputs),
             num_threads=self._threads,
             hazards=self.device.hazards,
         )
+
+    def _sums(self) -> tuple[int, int]:
+        sums = self.all_reduce
+        return (0, 0) if sums is None else (sums.reductions, sums.summands)
 
 
 def _to_host(pooled: Pooled) -> torch.Tensor:

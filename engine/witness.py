@@ -29,6 +29,10 @@ class RankWitness:
     """Intra-op threads seen from inside the compute stream."""
     hazards: tuple[str, ...]
     """Unordered conflicting buffer accesses (the happens-before check)."""
+    reductions: int = 0
+    """Sums over tensor ranks that this rank computed."""
+    summands: int = 0
+    """Summands in them, counted as they were added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

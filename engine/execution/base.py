@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import torch
 
+    from engine.execution.queue import StepQueue
     from engine.models.base import AttentionMetadata, Block, LayerCache
     from engine.pooling.dispatcher import Pooled
 
@@ -32,6 +33,7 @@ class Frame:
         "sin",
         "value",
         "x",
+        "y",
     )
 
     def __init__(self) -> None:
@@ -40,17 +42,12 @@ class Frame:
         self.sin: torch.Tensor  # [K, T, head_dim]
         self.meta: AttentionMetadata
         self.x: torch.Tensor  # [T, hidden_size]
+        self.y: torch.Tensor  # [T, hidden_size], summed over tensor ranks, yet to be added to x
         self.query: torch.Tensor  # [T, num_heads, head_dim]
         self.key: torch.Tensor  # [T, num_kv_heads, head_dim]
         self.value: torch.Tensor  # [T, num_kv_heads, head_dim]
         self.attended: torch.Tensor  # [T, num_heads * head_dim]
         self.pooled: list[Pooled] = []
-
-
-class Submit(Protocol):
-    """Enqueue one operation on the rank's compute stream, at a cost in kernels."""
-
-    def __call__(self, name: str, fn: Callable[[], None], *, cost: int = 1) -> None: ...
 
 
 class Execution(Protocol):
@@ -69,6 +66,9 @@ class Execution(Protocol):
         """Graphs the compiler built for this rank's blocks."""
 
     def submit_block(
-        self, submit: Submit, index: int, block: Block, cache: LayerCache, frame: Frame
-    ) -> None:
-        """Enqueue the work that takes `frame.x` through `block` (absolute layer `index`)."""
+        self, queue: StepQueue, index: int, block: Block, cache: LayerCache, frame: Frame
+    ) -> Iterator[None]:
+        """Enqueue the work that takes `frame.x` through `block` (absolute layer `index`).
+
+        Stops where the tensor ranks sum; see `engine.collectives.AllReduce`.
+        """

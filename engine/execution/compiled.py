@@ -1,20 +1,22 @@
-"""Compiled: one region a block, compiled once, shared by all layers, never silently eager."""
+"""Compiled: regions of a block, compiled once, shared by all layers, never silently eager."""
 
 from __future__ import annotations
 
 import shutil
 import threading
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from engine.errors import CompilerUnavailableError
 from engine.execution.base import PHASES
+from engine.execution.regions import REGIONS
 
 if TYPE_CHECKING:
-    from engine.execution.base import Frame, Submit
+    from engine.execution.base import Frame
+    from engine.execution.queue import StepQueue
     from engine.models.base import AttentionMetadata, Block, LayerCache
     from engine.stage import Stage
 
@@ -25,38 +27,8 @@ COMPILED_COST = len(PHASES)
 """A region stands for as many kernels as the stages it replaces, so a paced device lags."""
 
 
-def _run_block(
-    block: Block,
-    x: torch.Tensor,
-    cos: torch.Tensor,
-    sin: torch.Tensor,
-    cache_keys: torch.Tensor,
-    cache_values: torch.Tensor,
-    row_offsets: torch.Tensor,
-    context_starts: torch.Tensor,
-    block_tables: torch.Tensor,
-    slot_mapping: torch.Tensor,
-    block_size: int,
-    window: int,
-) -> torch.Tensor:
-    out: torch.Tensor = block(
-        x,
-        cos,
-        sin,
-        cache_keys,
-        cache_values,
-        row_offsets,
-        context_starts,
-        block_tables,
-        slot_mapping,
-        block_size,
-        window,
-    )
-    return out
-
-
 class Compiler:
-    """Owns: this process's one compiled callable for one kind of block, and its counters.
+    """Owns: this process's compiled callables for one kind of block, one a region; their counters.
 
     The counters are incremented inside the artefact the compiler returned, so a call that never
     reached compiled code is not counted. `fullgraph` makes a graph break or an exhausted
@@ -66,24 +38,19 @@ class Compiler:
     def __init__(self) -> None:
         self.graphs = 0
         self._calls = threading.local()
-        # dynamo caches by code object: a copy of its own keeps one compiler's graphs from
-        # counting against another's recompile limit.
-        code = _run_block.__code__.replace(co_name=f"block_{id(self):x}")
-        function = types.FunctionType(code, globals())
-        self._compiled = torch.compile(
-            function, fullgraph=True, dynamic=True, backend=self._backend
-        )
+        self._regions = {name: self._compile(function) for name, function in REGIONS.items()}
 
-    def __call__(self, *args: Any) -> tuple[torch.Tensor, int]:
-        """Run the block; returns its output and how often compiled code was entered (1)."""
+    def __call__(self, region: str, *args: Any) -> tuple[Any, int]:
+        """Run a region; returns its output and how often compiled code was entered (1)."""
         self._calls.count = 0
-        out: torch.Tensor = self._compiled(*args)
+        out = self._regions[region](*args)
         return out, self._calls.count
 
-    def prime(self, stage: Stage) -> None:
+    def prime(self, stage: Stage, *, tensor_parallel: bool = False) -> None:
         """Compile now, on sizes that no two of are equal: sizes equal here would be held equal.
 
-        One symbolic graph then serves every step of every engine that shares this compiler.
+        One symbolic graph of each region then serves every step of every engine that shares this
+        compiler.
         """
         block = stage.blocks[0]
         weight, config = next(block.parameters()), stage.config
@@ -94,24 +61,34 @@ class Compiler:
             return torch.zeros(shape, dtype=torch.int64, device=weight.device)
 
         def cache() -> torch.Tensor:
-            return weight.new_zeros((slots, config.num_kv_heads, config.head_dim))
+            return weight.new_zeros((slots, block.num_kv_heads, block.head_dim))
+
+        def hidden() -> torch.Tensor:
+            return weight.new_zeros((rows, config.hidden_size))
 
         with torch.inference_mode():
             cos, sin = stage.rotary(torch.arange(rows, device=weight.device))
-            self(
-                block,
-                weight.new_zeros((rows, config.hidden_size)),
-                cos[0],
-                sin[0],
-                cache(),
-                cache(),
-                integers(seqs + 1),
-                integers(seqs),
-                integers(seqs, table),
-                integers(rows) - 1,
-                block_size,
-                window,
+            attention = (
+                *(cos[0], sin[0], cache(), cache()),
+                *(integers(seqs + 1), integers(seqs), integers(seqs, table), integers(rows) - 1),
+                *(block_size, window),
             )
+            if not tensor_parallel:
+                self("whole", block, hidden(), *attention)
+                return
+            self("attention", block, hidden(), *attention)
+            self("feed_forward", block, hidden(), hidden())
+            self("join", block, hidden(), hidden())
+
+    def _compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        # dynamo caches by code object: a copy of its own keeps one compiler's graphs from
+        # counting against another's recompile limit.
+        code = function.__code__.replace(co_name=f"{function.__name__}_{id(self):x}")
+        own = types.FunctionType(code, function.__globals__)
+        compiled: Callable[..., Any] = torch.compile(
+            own, fullgraph=True, dynamic=True, backend=self._backend
+        )
+        return compiled
 
     def _backend(
         self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]
@@ -155,21 +132,48 @@ class CompiledExecution:
         return self._compiler.graphs
 
     def submit_block(
-        self, submit: Submit, index: int, block: Block, cache: LayerCache, frame: Frame
-    ) -> None:
-        def region() -> None:
-            frame.x, calls = self._compiler(
-                block,
-                frame.x,
-                frame.cos[block.kind.rotary],
-                frame.sin[block.kind.rotary],
-                *_flat(cache, frame.meta),
-                block.kind.window or UNBOUNDED,
-            )
-            self.compiled_calls += calls
-            self.eager_stages += 0 if calls else COMPILED_COST
+        self, queue: StepQueue, index: int, block: Block, cache: LayerCache, frame: Frame
+    ) -> Iterator[None]:
+        def attention() -> tuple[Any, ...]:
+            rotary = block.kind.rotary
+            window = block.kind.window or UNBOUNDED
+            return frame.cos[rotary], frame.sin[rotary], *_flat(cache, frame.meta), window
 
-        submit(f"layer {index} compiled block", region, cost=COMPILED_COST)
+        def whole() -> None:
+            frame.x = self._run("whole", COMPILED_COST, block, frame.x, *attention())
+
+        if queue.all_reduce is None:
+            queue.submit(f"layer {index} compiled block", whole, cost=COMPILED_COST)
+            return
+
+        def attended() -> torch.Tensor:
+            y: torch.Tensor = self._run(
+                "attention", COMPILED_COST - 1, block, frame.x, *attention()
+            )
+            return y
+
+        def fed_forward() -> torch.Tensor:
+            y: torch.Tensor
+            frame.x, y = self._run("feed_forward", 1, block, frame.x, frame.y)
+            return y
+
+        def keep(y: torch.Tensor) -> None:
+            frame.y = y
+
+        def join() -> None:
+            frame.x = self._run("join", 1, block, frame.x, frame.y)
+
+        name = f"layer {index} compiled"
+        yield from queue.sum(f"{name} attention", attended, keep, cost=COMPILED_COST - 1)
+        yield from queue.sum(f"{name} feed_forward", fed_forward, keep)
+        queue.submit(f"{name} join", join)
+
+    def _run(self, region: str, stages: int, *args: Any) -> Any:
+        """Run a region that stands for so many eager stages, and count how it ran."""
+        out, calls = self._compiler(region, *args)
+        self.compiled_calls += calls
+        self.eager_stages += 0 if calls else stages
+        return out
 
 
 def _flat(cache: LayerCache, meta: AttentionMetadata) -> tuple[torch.Tensor | int, ...]:

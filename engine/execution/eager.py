@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.execution.base import Frame, Submit
+    import torch
+
+    from engine.execution.base import Frame
+    from engine.execution.queue import StepQueue
     from engine.models.base import Block, LayerCache
 
 
@@ -18,8 +23,8 @@ class EagerExecution:
         self.graphs = 0
 
     def submit_block(
-        self, submit: Submit, index: int, block: Block, cache: LayerCache, frame: Frame
-    ) -> None:
+        self, queue: StepQueue, index: int, block: Block, cache: LayerCache, frame: Frame
+    ) -> Iterator[None]:
         def attention_inputs() -> None:
             self.eager_stages += 1
             frame.query, frame.key, frame.value = block.attention_inputs(
@@ -32,13 +37,29 @@ class EagerExecution:
                 frame.query, frame.key, frame.value, cache, frame.meta, block.kind.window
             )
 
-        def attention_output() -> None:
+        def attention_output() -> torch.Tensor:
             self.eager_stages += 1
-            frame.x = block.add_attention(frame.x, block.attention_output(frame.attended))
+            return block.attention_output(frame.attended)
 
-        def feed_forward() -> None:
+        def add_attention(y: torch.Tensor) -> None:
+            frame.x = block.add_attention(frame.x, y)
+
+        def feed_forward() -> torch.Tensor:
             self.eager_stages += 1
-            frame.x = block.add_feed_forward(frame.x, block.feed_forward(frame.x))
+            return block.feed_forward(frame.x)
 
-        for phase in (attention_inputs, attend, attention_output, feed_forward):
-            submit(f"layer {index} {phase.__name__}", phase)
+        def add_feed_forward(y: torch.Tensor) -> None:
+            frame.x = block.add_feed_forward(frame.x, y)
+
+        queue.submit(f"layer {index} attention_inputs", attention_inputs)
+        queue.submit(f"layer {index} attend", attend)
+        for product, add in ((attention_output, add_attention), (feed_forward, add_feed_forward)):
+            name = f"layer {index} {product.__name__}"
+            if queue.all_reduce is None:
+                queue.submit(name, partial(_then, product, add))
+            else:
+                yield from queue.sum(name, product, add)
+
+
+def _then(product: Callable[[], torch.Tensor], add: Callable[[torch.Tensor], None]) -> None:
+    add(product())

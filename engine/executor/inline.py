@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine.assembly import build_runner
+from engine.collectives import InlineAllReduce, advance_together
 from engine.config import EngineConfig
 from engine.executor.base import RunAccount
 from engine.links import InlineLink
+from engine.placement import Place
 from engine.plan import StepPlan
 from engine.plugins import Plugins
 from engine.request import PoolingOutput, PoolingRequest
@@ -27,21 +29,28 @@ class InlineExecutor:
     """Owns: every rank's runner, the links between them and the device they share."""
 
     def __init__(self, config: EngineConfig, limits: RunnerLimits, resources: Resources) -> None:
-        size = config.parallel.pipeline_parallel_size
         kind = "cuda" if config.device.startswith("cuda") else "cpu"
-        self._device = create_device(kind, config.stream, size)
-        links = [InlineLink() for _ in range(size - 1)]
+        self._device = create_device(kind, config.stream, config.parallel.num_ranks)
+        places = [Place.of(config.parallel, rank) for rank in range(config.parallel.num_ranks)]
+        links = {place.rank: InlineLink() for place in places if place.target is not None}
+        sums = self._sums(config, limits, resources, places)
         self.runners: Sequence[Runner] = [
             build_runner(
                 config=config,
                 limits=limits,
                 resources=resources,
                 device=self._device,
-                rank=rank,
-                receive_from=links[rank - 1] if rank else None,
-                send_to=links[rank] if rank < size - 1 else None,
+                place=place,
+                receive_from=None if place.source is None else links[place.source],
+                send_to=links.get(place.rank),
+                all_reduce=sums.get(place.rank),
             )
-            for rank in range(size)
+            for place in places
+        ]
+        self._stages = [
+            [self.runners[rank] for rank in place.peers]
+            for place in places
+            if place.tensor_rank == 0
         ]
         self._plugins = [Plugins(runner) for runner in self.runners]
         for name in config.plugins:
@@ -54,9 +63,10 @@ class InlineExecutor:
 
     def submit(self, step: ScheduledStep, requests: Mapping[str, PoolingRequest]) -> _Resolved:
         handles: list[RunnerHandle] = []
-        for runner in self.runners:
-            self._device.join(runner.host, DRIVER)
-            handles.append(runner.submit(step, requests))
+        for peers in self._stages:
+            for runner in peers:
+                self._device.join(runner.host, DRIVER)
+            handles += advance_together([runner.submission(step, requests) for runner in peers])
         return _Resolved(handles[-1], self._device, self.runners[-1].host)
 
     def abort(self, request_id: str) -> None:
@@ -92,6 +102,25 @@ class InlineExecutor:
 
     def close(self) -> None:
         self._device.close()
+
+    def _sums(
+        self,
+        config: EngineConfig,
+        limits: RunnerLimits,
+        resources: Resources,
+        places: Sequence[Place],
+    ) -> dict[int, InlineAllReduce]:
+        """Each rank's end of its stage's sums; none with one tensor rank."""
+        ends: dict[int, InlineAllReduce] = {}
+        if config.parallel.tensor_parallel_size > 1:
+            for place in places:
+                like = next(resources.stage(place).model.parameters())
+                width = resources.stage(place).config.hidden_size
+                rank = place.rank
+                ends[rank] = InlineAllReduce(self._device, rank, limits.max_tokens, width, like)
+            for place in places:
+                InlineAllReduce.connect([ends[rank] for rank in place.peers])
+        return ends
 
 
 class _Resolved:

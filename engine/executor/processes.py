@@ -41,7 +41,7 @@ class ProcessExecutor:
         self._processes: list[Any] = []
         context = multiprocessing.get_context("spawn")
         arguments = (json.dumps(config_to_json(config)), json.dumps(asdict(limits)))
-        for rank in range(config.parallel.pipeline_parallel_size):
+        for rank in range(config.parallel.num_ranks):
             ours, theirs = context.Pipe()
             process = context.Process(
                 target=worker.main,

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import tempfile
 import traceback
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from multiprocessing.connection import Connection
 from threading import Thread
@@ -16,10 +16,12 @@ from typing import Any
 import torch
 
 from engine.assembly import build_runner
+from engine.collectives import ProcessAllReduce
 from engine.config import EngineConfig, config_from_json
 from engine.determinism import warm_vector_math
 from engine.executor import wire
 from engine.links import ProcessLink
+from engine.placement import Place
 from engine.plugins import Plugins
 from engine.request import PoolingRequest
 from engine.resources import Resources
@@ -64,8 +66,10 @@ class Worker:
     ) -> None:
         torch.set_num_threads(config.execution.num_threads)
         warm_vector_math()
-        size = config.parallel.pipeline_parallel_size
+        size, place = config.parallel.num_ranks, Place.of(config.parallel, rank)
         cuda = config.device.startswith("cuda")
+        if cuda:  # NCCL wants a device for each rank
+            torch.cuda.set_device(rank % torch.cuda.device_count())
         torch.distributed.init_process_group(
             "nccl" if cuda else "gloo",
             store=torch.distributed.FileStore(store, size),  # type: ignore[attr-defined]  # untyped re-export
@@ -77,20 +81,47 @@ class Worker:
         )
         self._connection = connection
         self._device: Device = create_device("cuda" if cuda else "cpu", config.stream, size)
+        resources = Resources(config, rank=rank)
+        source, target = place.source, place.target
         self._runner: Runner = build_runner(
             config=config,
             limits=limits,
-            resources=Resources(config, rank=rank),
+            resources=resources,
             device=self._device,
-            rank=rank,
-            receive_from=ProcessLink(self._device, rank, rank - 1) if rank else None,
-            send_to=ProcessLink(self._device, rank, rank + 1) if rank < size - 1 else None,
+            place=place,
+            receive_from=None if source is None else ProcessLink(self._device, rank, source),
+            send_to=None if target is None else ProcessLink(self._device, rank, target),
+            all_reduce=self._sum(place, limits, resources),
         )
         self._plugins = Plugins(self._runner)
         for name in config.plugins:
             self._plugins.apply(name)
         self._requests: dict[str, PoolingRequest] = {}
         self._handles: dict[int, RunnerHandle] = {}
+
+    def _sum(
+        self, place: Place, limits: RunnerLimits, resources: Resources
+    ) -> ProcessAllReduce | None:
+        """This rank's end of its stage's sums; None with one tensor rank."""
+        if place.tensor_ranks == 1:
+            return None
+        # Sums get a group of their own, so that no send of a link comes between them. Every rank
+        # has to take part in making every group.
+        groups = {
+            stage: torch.distributed.new_group([*peers])
+            for stage in range(place.num_stages)
+            for peers in [replace(place, rank=stage * place.tensor_ranks).peers]
+        }
+        stage = resources.stage(place)
+        return ProcessAllReduce(
+            self._device,
+            place.rank,
+            limits.max_tokens,
+            stage.config.hidden_size,
+            next(stage.model.parameters()),
+            group=groups[place.stage],
+            size=place.tensor_ranks,
+        )
 
     def serve(self) -> None:
         """Until `close` or the driver is gone."""
@@ -117,7 +148,7 @@ class Worker:
 
     def _on_resolve(self, message: dict[str, Any]) -> None:
         handle = self._handles.pop(message["index"])
-        if not self._runner.is_last:
+        if not self._runner.answers:
             handle.wait()
             return
         outputs = handle.result()

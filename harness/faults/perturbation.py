@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.faults.base import replace_method
 
 if TYPE_CHECKING:  # names are read and drawn without loading torch
-    from engine.execution.base import Frame, Submit
+    from engine.execution.base import Frame
+    from engine.execution.queue import StepQueue
     from engine.models.base import Block, LayerCache
     from engine.plan import PlanEntry, StepPlan
     from engine.runner import Runner
@@ -96,9 +97,9 @@ def _plant(perturbation: Perturbation, runner: Runner) -> Callable[[], None]:
         stage(staging, step, *rest)
 
     def submit_and_move(
-        submit: Submit, index: int, block: Block, cache: LayerCache, frame: Frame
-    ) -> None:
-        submit_block(submit, index, block, cache, frame)
+        queue: StepQueue, index: int, block: Block, cache: LayerCache, frame: Frame
+    ) -> Iterator[None]:
+        yield from submit_block(queue, index, block, cache, frame)
         if index != perturbation.layer:
             return
         rows, first = [], 0
@@ -107,7 +108,7 @@ def _plant(perturbation: Perturbation, runner: Runner) -> Callable[[], None]:
                 rows.append(first + perturbation.token - entry.start)
             first += entry.count
         if rows:
-            submit(f"perturb layer {index}", lambda: _move(frame, rows, direction), cost=0)
+            queue.submit(f"perturb layer {index}", lambda: _move(frame, rows, direction), cost=0)
 
     undo_stage = replace_method(runner, "stage", remember)
     undo_block = replace_method(runner.execution, "submit_block", submit_and_move)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import torch
 
-from engine.execution.base import Frame, Submit
+from engine.execution.base import Frame
+from engine.execution.queue import StepQueue
 from engine.models.base import Block, LayerCache
 from engine.runner import Runner
 from harness.faults.base import replace_method
@@ -19,12 +20,14 @@ def every_layer(runner: Runner) -> Callable[[], None]:
     """Give each layer's block table a dtype of its own; eager kernels take them all."""
     submit_block = runner.execution.submit_block
 
-    def narrowed(submit: Submit, index: int, block: Block, cache: LayerCache, frame: Frame) -> None:
+    def narrowed(
+        queue: StepQueue, index: int, block: Block, cache: LayerCache, frame: Frame
+    ) -> Iterator[None]:
         def narrow() -> None:
             tables = frame.meta.block_tables.to(_DTYPES[index % len(_DTYPES)])
             frame.meta = replace(frame.meta, block_tables=tables)
 
-        submit(f"layer {index} narrow tables", narrow)
-        submit_block(submit, index, block, cache, frame)
+        queue.submit(f"layer {index} narrow tables", narrow)
+        return submit_block(queue, index, block, cache, frame)
 
     return replace_method(runner.execution, "submit_block", narrowed)

@@ -35,6 +35,7 @@ class Way:
     """Token budget of a step; None: every prompt whole."""
     asynchronous: bool = False
     stages: int = 1
+    tensor_ranks: int = 1
     policy: str = "immediate"
     inputs: str = "fenced"
     executor: str = "inline"
@@ -84,6 +85,7 @@ class Fleet:
             execution=ExecutionConfig(mode=way.mode, batch_invariant=way.batch_invariant),
             parallel=ParallelConfig(
                 pipeline_parallel_size=way.stages,
+                tensor_parallel_size=way.tensor_ranks,
                 executor=way.executor,
                 worker_timeout_s=PATIENCE_S,
             ),

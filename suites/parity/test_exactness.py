@@ -244,4 +244,4 @@ def test_one_graph_served_every_step(reference: Reference) -> None:
     show("graphs built", ("inline", "workers"), [(max(graphs), str(reference.graphs_of_workers))])
     assert set(graphs) == {1}
     assert set(reference.graphs_of_workers) <= {1}
-    assert reference.fleet.resources.compiler.graphs == 1
+    assert reference.fleet.resources.compiler().graphs == 1
