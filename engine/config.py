@@ -15,7 +15,8 @@ from typing import Any
 from engine.errors import ConfigurationError
 
 EXECUTION_MODES = ("eager", "compiled")
-ATTENTION_BACKENDS = ("sdpa", "naive")
+ATTENTION_BACKENDS = ("sdpa", "naive", "triton")
+KERNELS = ("torch", "triton")
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 INPUT_BUFFERS = ("fenced", "ring")
 EXECUTORS = ("inline", "processes")
@@ -129,6 +130,8 @@ class ExecutionConfig:
 
     mode: str = "eager"
     attention: str = "sdpa"
+    kernels: str = "torch"
+    """Who computes products, norms, rotary angles and tile sums."""
     dtype: str = "float32"
     batch_invariant: bool = False
     """Fix every reduction order, so chunk size and batch company change no bit."""
@@ -144,6 +147,7 @@ class ExecutionConfig:
             f"one of {ATTENTION_BACKENDS}",
             "",
         )
+        _require(self.kernels in KERNELS, "kernels", self.kernels, f"one of {KERNELS}", "")
         _require(self.dtype in DTYPES, "dtype", self.dtype, f"one of {DTYPES}", "")
         _require(self.num_threads >= 1, "num_threads", self.num_threads, "at least 1", "")
 

@@ -26,9 +26,12 @@ _MKL_STRICT: Final = 0x10000
 """MKL_CBWR_STRICT of mkl_types.h; the rest of the word names the code branch."""
 _MKL_BRANCHES: Final = {0: "OFF", 1: "OFF", 2: "AUTO", 3: "COMPATIBLE", 10: "AVX2", 12: "AVX512"}
 
-INVARIANT_DTYPES: Final = ("float32",)
-"""float64 products depend on the number of rows modulo 4 even in MKL's strict mode (measured on
-AVX2, torch 2.13), and half-precision ones leave MKL, so its guarantee does not reach them."""
+INVARIANT_DTYPES: Final = {
+    "cpu": ("float32",),
+    "cuda": ("float32", "bfloat16", "float16"),
+}
+"""On a CPU, float64 products depend on the number of rows modulo 4 even in MKL's strict mode (measured
+on AVX2, torch 2.13), and half-precision ones leave MKL, so its guarantee does not reach them."""
 
 PROBED_PRODUCTS: Final = ((64, 128), (1536, 576))
 """(K, N) of the smallest and the largest product of the models that tests run; a model's own are
@@ -131,52 +134,87 @@ def attest_flags() -> dict[str, str]:
     }
 
 
-def probe_batch_invariance(
-    dtype: str, products: Sequence[tuple[int, int]] = PROBED_PRODUCTS
-) -> None:
-    """Prove that on this machine no row of a product, function or attention depends on its company.
-
-    `products` are the (K, N) of the weights. Checked once per process, thread count and argument.
+def require_fixed_order(device: str, dtype: str, *, attention: str, kernels: str) -> None:
+    """Refuse what rules `batch_invariant` out before anything is measured.
 
     Raises:
-        ConfigurationError: the dtype or MKL's mode rules it out, or a measured row differs.
+        ConfigurationError: the dtype, MKL's mode, or kernels whose order of sums is not fixed.
     """
-    import torch  # noqa: PLC0415
-
-    if dtype not in INVARIANT_DTYPES:
+    kind = device.partition(":")[0]
+    dtypes = INVARIANT_DTYPES[kind]
+    if dtype not in dtypes:
         raise ConfigurationError(
-            f"batch_invariant with dtype={dtype!r}: expected one of {INVARIANT_DTYPES} on CPU. "
+            f"batch_invariant with dtype={dtype!r}: expected one of {dtypes} on {kind.upper()}. "
             "Choose one of these, or turn batch_invariant off"
         )
+    fixed = ("sdpa", "torch") if kind == "cpu" else ("triton", "triton")
+    if (attention, kernels) != fixed:
+        raise ConfigurationError(
+            f"attention={attention!r} and kernels={kernels!r} with batch_invariant=True on "
+            f"device={device!r}: the order of their sums depends on the number of rows or keys. "
+            f"Choose attention={fixed[0]!r} and kernels={fixed[1]!r}"
+        )
     mode = mkl_reproducibility()
-    if "STRICT" not in mode:
+    if kind == "cpu" and "STRICT" not in mode:
         raise ConfigurationError(
             f"batch_invariant needs MKL in strict reproducible mode, got MKL_CBWR={mode}. Set "
             f"MKL_CBWR={CPU_FLAGS['MKL_CBWR']} in the environment before torch is imported (see "
             "engine.determinism.prepare_process) and use a torch built with MKL, or turn "
             "batch_invariant off"
         )
-    _measure(dtype, tuple(sorted(set(products))), torch.get_num_threads())
+
+
+def probe_batch_invariance(
+    dtype: str,
+    products: Sequence[tuple[int, int]] = PROBED_PRODUCTS,
+    *,
+    device: str = "cpu",
+    head_dim: int = 16,
+) -> None:
+    """Prove that on this machine no row of a product, function or attention depends on its company.
+
+    `products` are the (K, N) of the weights. Checked once per process, thread count and argument.
+
+    Raises:
+        ConfigurationError: see `require_fixed_order`; or a measured row differs.
+    """
+    import torch  # noqa: PLC0415
+
+    kernels, attention = ("torch", "sdpa") if device == "cpu" else ("triton", "triton")
+    require_fixed_order(device, dtype, attention=attention, kernels=kernels)
+    ways = _Ways(dtype=dtype, device=device, kernels=kernels, attention=attention)
+    _measure(ways, tuple(sorted(set(products))), head_dim, torch.get_num_threads())
+
+
+class _Ways(NamedTuple):
+    """How and where the probed arithmetic is carried out."""
+
+    dtype: str
+    device: str
+    kernels: str
+    attention: str
 
 
 @cache
-def _measure(dtype: str, products: tuple[tuple[int, int], ...], threads: int) -> None:
+def _measure(
+    ways: _Ways, products: tuple[tuple[int, int], ...], head_dim: int, threads: int
+) -> None:
     import torch  # noqa: PLC0415
 
     warm_vector_math()
     with torch.inference_mode():
-        for what, function, x, pieces in _probes(getattr(torch, dtype), products):
+        for what, function, x, pieces in _probes(ways, products):
             whole = function(x)
             for first, rows in pieces:
                 part = function(x[first : first + rows].clone())
                 if not torch.equal(part, whole[first : first + rows]):
-                    raise _dependent(f"{what} in {dtype}", rows, _ALL_ROWS, threads)
-        attend, total = _attention_probe(getattr(torch, dtype))
+                    raise _dependent(f"{what} in {ways.dtype}", rows, _ALL_ROWS, threads)
+        attend, total = _attention_probe(ways, head_dim)
         whole = attend(0, total)
         for first, rows in _PROBED_CHUNKS:
             if not torch.equal(attend(first, rows), whole[first : first + rows]):
                 raise _dependent(
-                    f"attention in {dtype} from position {first}", rows, total, threads
+                    f"attention in {ways.dtype} from position {first}", rows, total, threads
                 )
 
 
@@ -196,71 +234,74 @@ class _Probe(NamedTuple):
     pieces: Sequence[tuple[int, int]]
 
 
-def _probes(dtype: torch.dtype, products: Sequence[tuple[int, int]]) -> Iterator[_Probe]:
+def _probes(ways: _Ways, products: Sequence[tuple[int, int]]) -> Iterator[_Probe]:
     """Everything that a layer applies to rows."""
     import torch  # noqa: PLC0415
     import torch.nn.functional as F  # noqa: PLC0415
 
+    from engine.kernels import kernels_called  # noqa: PLC0415
     from engine.layers.activation import ACTIVATIONS  # noqa: PLC0415
-    from engine.layers.norm import rms_norm  # noqa: PLC0415
     from engine.layers.rotary import inverse_frequencies, rotary_table  # noqa: PLC0415
 
     generator = torch.Generator().manual_seed(0)
+    kernels, dtype = kernels_called(ways.kernels), getattr(torch, ways.dtype)
 
     def draw(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, generator=generator, dtype=dtype)
+        return torch.randn(*shape, generator=generator).to(ways.device, dtype)
 
     for inputs, outputs in products:
         weight, bias = draw(outputs, inputs), draw(outputs)
         what, rows = f"a product of K={inputs} N={outputs}", draw(_ALL_ROWS, inputs)
-        yield _Probe(what, partial(F.linear, weight=weight), rows, _PIECES)
-        biased = partial(F.linear, weight=weight, bias=bias)
+        yield _Probe(what, partial(kernels.linear, weight=weight), rows, _PIECES)
+        biased = partial(kernels.linear, weight=weight, bias=bias)
         yield _Probe(f"{what} and bias", biased, rows, _PIECES)
     for width in sorted({inputs for inputs, _ in products}):
         weight, bias, rows = draw(width), draw(width), draw(_ALL_ROWS, width)
-        yield _Probe("RMS norm", partial(rms_norm, weight=weight, eps=1e-6), rows, _PIECES)
+        norm = partial(kernels.rms_norm, weight=weight, eps=1e-6)
+        yield _Probe("RMS norm", norm, rows, _PIECES)
         layer_norm = partial(F.layer_norm, normalized_shape=(width,), weight=weight, bias=bias)
         yield _Probe("layer norm", layer_norm, rows, _PIECES)
     for name, function in ACTIVATIONS.items():
         yield _Probe(name, function, draw(_ALL_ROWS, _ODD_WIDTH), _SINGLE_ROWS)
-    frequencies = inverse_frequencies(_ODD_WIDTH, 10_000.0)
+    frequencies = inverse_frequencies(_ODD_WIDTH, 10_000.0).to(ways.device)
 
     def angles(positions: torch.Tensor) -> torch.Tensor:
         return torch.cat(rotary_table(positions, frequencies, dtype), dim=-1)
 
-    yield _Probe("rotary angles", angles, torch.arange(_ALL_ROWS), _SINGLE_ROWS)
+    places = torch.arange(_ALL_ROWS, device=ways.device)
+    yield _Probe("rotary angles", angles, places, _SINGLE_ROWS)
 
 
-def _attention_probe(dtype: torch.dtype) -> tuple[Callable[[int, int], torch.Tensor], int]:
+def _attention_probe(ways: _Ways, width: int) -> tuple[Callable[[int, int], torch.Tensor], int]:
     """A function (start, rows) -> attention of that piece of a prompt, and the prompt's length."""
     import torch  # noqa: PLC0415
 
     from engine.attention import paged_attention  # noqa: PLC0415
 
-    heads, kv_heads, width, total, block_size = 4, 2, 16, 600, 16
-    generator = torch.Generator().manual_seed(1)
+    heads, kv_heads, total, block_size = 4, 2, 600, 16
+    generator, device = torch.Generator().manual_seed(1), torch.device(ways.device)
     q, k, v = (
-        torch.randn(total, count, width, generator=generator, dtype=dtype)
+        torch.randn(total, count, width, generator=generator).to(device, getattr(torch, ways.dtype))
         for count in (heads, kv_heads, kv_heads)
     )
-    blocks = torch.arange(-(-total // block_size))[None]
-    cache = [torch.zeros(blocks.numel() * block_size, kv_heads, width, dtype=dtype) for _ in "kv"]
+    blocks = torch.arange(-(-total // block_size), device=device)[None]
+    cache = [k.new_zeros(blocks.numel() * block_size, kv_heads, width) for _ in "kv"]
 
     def attend(start: int, rows: int) -> torch.Tensor:
         piece = slice(start, start + rows)
-        slots = torch.arange(start, start + rows)
+        slots = torch.arange(start, start + rows, device=device)
         attended: torch.Tensor = paged_attention(
             *(heads[piece] for heads in (q, k, v)),
             *cache,
-            torch.tensor([0, rows]),
-            torch.tensor([start]),
+            torch.tensor([0, rows], device=device),
+            torch.tensor([start], device=device),
             blocks,
             slots,
             block_size=block_size,
             scale=width**-0.5,
             causal=True,
             window=0,
-            backend="sdpa",
+            backend=ways.attention,
             batch_invariant=True,
         )
         return attended

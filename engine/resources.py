@@ -23,6 +23,7 @@ class ResourceKey:
     model: Path
     dtype: str
     attention: str
+    kernels: str
     batch_invariant: bool
     device: str
 
@@ -33,6 +34,7 @@ class ResourceKey:
             config.model,
             execution.dtype,
             execution.attention,
+            execution.kernels,
             execution.batch_invariant,
             config.device,
         )
@@ -75,14 +77,15 @@ class Resources:
         key = (tensor_rank, tensor_ranks)
         if key not in self._models:
             config = self._config
-            model = load_model(
+            self._models[key] = load_model(
                 config.model,
                 dtype=config.execution.dtype,
                 layers=layers,
                 attention=config.execution.attention,
+                kernels=config.execution.kernels,
                 batch_invariant=config.execution.batch_invariant,
                 tensor_rank=tensor_rank,
                 tensor_ranks=tensor_ranks,
+                device=config.device,
             )
-            self._models[key] = model if config.device == "cpu" else model.to(config.device)
         return self._models[key]

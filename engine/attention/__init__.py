@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from engine.attention.base import BACKENDS, AttendRows, backend
+from engine.attention.base import (
+    BACKENDS,
+    BATCH_BACKENDS,
+    AttendBatch,
+    AttendRows,
+    backend,
+    batch_backend,
+)
 from engine.attention.op import KEY_TILE, paged_attention
 
-__all__ = ["BACKENDS", "KEY_TILE", "AttendRows", "backend", "paged_attention"]
+__all__ = [
+    "BACKENDS",
+    "BATCH_BACKENDS",
+    "KEY_TILE",
+    "AttendBatch",
+    "AttendRows",
+    "backend",
+    "batch_backend",
+    "paged_attention",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 
@@ -30,20 +30,60 @@ class AttendRows(Protocol):
         ...
 
 
+class AttendBatch(Protocol):
+    """All of the paged operator, for every sequence of a batch at once."""
+
+    def __call__(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        cache_keys: torch.Tensor,
+        cache_values: torch.Tensor,
+        row_offsets: torch.Tensor,
+        context_starts: torch.Tensor,
+        block_tables: torch.Tensor,
+        slot_mapping: torch.Tensor,
+        *,
+        block_size: int,
+        scale: float,
+        causal: bool,
+        window: int,
+    ) -> torch.Tensor:
+        """As `engine.attention.op`, without waiting for the device. -> [T, H, d]."""
+        ...
+
+
 BACKENDS: Final = {
     "naive": "engine.attention.naive:attend_rows",
     "sdpa": "engine.attention.sdpa:attend_rows",
 }
-"""Name -> module:function, resolved when first used."""
+"""Backends that attend one sequence at a time: name -> module:function, resolved when used."""
+BATCH_BACKENDS: Final = {"triton": "engine.attention.triton:attend_batch"}
+"""Backends that take the whole batch."""
 
 
 @cache
 def backend(name: str) -> AttendRows:
-    """The backend called `name`. Raises ConfigurationError listing the known ones."""
+    """A backend of one sequence. Raises ConfigurationError listing the known ones."""
     if name not in BACKENDS:
         raise ConfigurationError(
-            f"attention={name!r} is not a backend: expected one of {sorted(BACKENDS)}"
+            f"attention={name!r} is not a backend: expected one of "
+            f"{sorted({**BACKENDS, **BATCH_BACKENDS})}"
         )
-    module, function = BACKENDS[name].split(":")
-    attend: AttendRows = getattr(import_module(module), function)
+    attend: AttendRows = _resolved(BACKENDS[name])
     return attend
+
+
+@cache
+def batch_backend(name: str) -> AttendBatch | None:
+    """The backend called `name` if it takes the whole batch, else None."""
+    attend: AttendBatch | None = None
+    if name in BATCH_BACKENDS:
+        attend = _resolved(BATCH_BACKENDS[name])
+    return attend
+
+
+def _resolved(place: str) -> Any:
+    module, function = place.split(":")
+    return getattr(import_module(module), function)

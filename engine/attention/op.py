@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from engine.attention.base import backend as backend_called
+from engine.attention.base import batch_backend
 from engine.layers.linear import MIN_ROWS
 
 KEY_TILE: Final = 512
@@ -51,6 +52,23 @@ def _paged_attention(
     row_offsets [S + 1], context_starts [S], block_tables [S, B], slot_mapping [T], all int64;
     returns [T, H * d] of q's dtype.
     """
+    whole_batch = batch_backend(backend)
+    if whole_batch is not None:
+        return whole_batch(
+            q,
+            k,
+            v,
+            cache_keys,
+            cache_values,
+            row_offsets,
+            context_starts,
+            block_tables,
+            slot_mapping,
+            block_size=block_size,
+            scale=scale,
+            causal=causal,
+            window=window,
+        ).flatten(1)
     attend_rows = backend_called(backend)
     total = q.shape[0]
     if causal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import threading
 import types
@@ -108,6 +109,11 @@ class Compiler:
 def require_compiler(device: str) -> None:
     """Raise CompilerUnavailableError when no C++ (CPU) or Triton (CUDA) compiler is found."""
     if device != "cpu":
+        if importlib.util.find_spec("triton") is None:
+            raise CompilerUnavailableError(
+                f"mode='compiled' on device={device!r} needs the package triton, which is not "
+                "installed. Install it, or use mode='eager'."
+            )
         return
     from torch._inductor import config as inductor  # noqa: PLC0415 - heavy, compiled only
 

@@ -18,6 +18,7 @@ from torch import nn
 
 from engine.attention import paged_attention
 from engine.errors import ConfigurationError
+from engine.kernels import kernels_called
 
 if TYPE_CHECKING:
     from engine.models.config import LayerKind, ModelConfig
@@ -52,6 +53,7 @@ class AttentionOptions:
     """How a model attends; the same for all its layers."""
 
     backend: str
+    kernels: str = "torch"
     batch_invariant: bool
 
 
@@ -87,6 +89,7 @@ class Block(nn.Module, ABC):
         self.scale = config.head_dim**-0.5
         self.backend = options.backend
         self.batch_invariant = options.batch_invariant
+        self.kernels = kernels_called(options.kernels)
 
     @abstractmethod
     def attention_inputs(

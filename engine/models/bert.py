@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from engine.kernels import Kernels
 from engine.layers.activation import ACTIVATIONS
 from engine.models.base import AttentionOptions, Block, Model
 from engine.models.config import LayerKind, ModelConfig
@@ -29,9 +30,9 @@ class Affine(nn.Module):
         self.weight = frozen(torch.cat([read(f"{name}.weight") for name in names]))
         self.bias = frozen(torch.cat([read(f"{name}.bias") for name in names]))
 
-    def product(self, x: torch.Tensor) -> torch.Tensor:
+    def product(self, x: torch.Tensor, kernels: Kernels) -> torch.Tensor:
         """x W^T + b: [T, K] -> [T, N]."""
-        return F.linear(x, self.weight, self.bias)
+        return kernels.linear(x, self.weight, self.bias)
 
     def norm(self, x: torch.Tensor, eps: float) -> torch.Tensor:
         """Layer norm over the last dimension (arXiv:1607.06450): [T, D] -> [T, D]."""
@@ -82,17 +83,23 @@ class BertBlock(Block):
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         del cos, sin
-        q, k, v = self.qkv.product(x).view(len(x), 3, self.num_heads, self.head_dim).unbind(1)
+        q, k, v = (
+            self.qkv.product(x, self.kernels)
+            .view(len(x), 3, self.num_heads, self.head_dim)
+            .unbind(1)
+        )
         return q, k, v
 
     def attention_output(self, attended: torch.Tensor) -> torch.Tensor:
-        return self.output.product(attended)
+        return self.output.product(attended, self.kernels)
 
     def add_attention(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return self.output_norm.norm(x + y, self.norm_eps)
 
     def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down.product(ACTIVATIONS[self.activation](self.up.product(x)))
+        return self.down.product(
+            ACTIVATIONS[self.activation](self.up.product(x, self.kernels)), self.kernels
+        )
 
     def add_feed_forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return self.feed_forward_norm.norm(x + y, self.norm_eps)

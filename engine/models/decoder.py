@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from engine.kernels import kernels_called
 from engine.layers.activation import silu
-from engine.layers.norm import rms_norm
-from engine.layers.rotary import inverse_frequencies, rotary_table, rotate
+from engine.layers.rotary import inverse_frequencies, rotary_table
 from engine.models.base import AttentionOptions, Block, Model
 from engine.models.config import LayerKind, ModelConfig
 from engine.models.split import layer_reader
@@ -85,8 +85,8 @@ class DecoderBlock(Block):
     def attention_inputs(
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        normed = rms_norm(x, self.input_norm, self.norm_eps)
-        heads = F.linear(normed, self.qkv, self.qkv_bias).view(len(x), -1, self.head_dim)
+        normed = self.kernels.rms_norm(x, self.input_norm, self.norm_eps)
+        heads = self.kernels.linear(normed, self.qkv, self.qkv_bias).view(len(x), -1, self.head_dim)
         keys_end = self.num_heads + self.num_kv_heads
         q, k, v = (
             heads[:, : self.num_heads],
@@ -94,6 +94,7 @@ class DecoderBlock(Block):
             heads[:, keys_end:],
         )
         q, k = self.normalise_heads(q, k)
+        rotate = self.kernels.rotate
         return rotate(q, cos, sin), rotate(k, cos, sin), v
 
     def normalise_heads(
@@ -103,12 +104,12 @@ class DecoderBlock(Block):
         return q, k
 
     def attention_output(self, attended: torch.Tensor) -> torch.Tensor:
-        return F.linear(attended, self.output, self.output_bias)
+        return self.kernels.linear(attended, self.output, self.output_bias)
 
     def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
-        normed = rms_norm(x, self.feed_forward_norm, self.norm_eps)
-        gate, up = F.linear(normed, self.gate_up).chunk(2, dim=-1)
-        return F.linear(silu(gate) * up, self.down)
+        normed = self.kernels.rms_norm(x, self.feed_forward_norm, self.norm_eps)
+        gate, up = self.kernels.linear(normed, self.gate_up).chunk(2, dim=-1)
+        return self.kernels.linear(silu(gate) * up, self.down)
 
 
 class DecoderModel(Model):
@@ -126,6 +127,7 @@ class DecoderModel(Model):
         options: AttentionOptions,
     ) -> None:
         super().__init__(config, checkpoint, layers=layers, dtype=dtype)
+        self.kernels = kernels_called(options.kernels)
         prefix = checkpoint.prefix("embed_tokens.weight", PREFIXES)
         self._names = prefix
         checkpoint.check(
@@ -175,7 +177,7 @@ class DecoderModel(Model):
     def final_norm(self, x: torch.Tensor) -> torch.Tensor:
         self._require_stage("the final norm", has=self.norm is not None)
         assert self.norm is not None
-        return rms_norm(x, self.norm, self.config.norm_eps)
+        return self.kernels.rms_norm(x, self.norm, self.config.norm_eps)
 
     @property
     def lm_head_name(self) -> str | None:

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import torch
 
-from engine.attention import backend
+from engine.attention import backend, batch_backend
 from engine.config import DTYPES
-from engine.determinism import probe_batch_invariance, warm_vector_math
+from engine.determinism import (
+    probe_batch_invariance,
+    require_fixed_order,
+    warm_vector_math,
+)
 from engine.errors import ConfigurationError
+from engine.kernels import require_triton
 from engine.models.base import AttentionOptions, Model
 from engine.models.config import read_model_config
 from engine.models.registry import model_class
@@ -23,9 +28,11 @@ def load_model(
     dtype: str = "float32",
     layers: range | None = None,
     attention: str = "sdpa",
+    kernels: str = "torch",
     batch_invariant: bool = False,
     tensor_rank: int = 0,
     tensor_ranks: int = 1,
+    device: str = "cpu",
 ) -> Model:
     """Load the model in a folder, or the stage that holds `layers` (a non-empty run of them).
 
@@ -42,12 +49,13 @@ def load_model(
     config = read_model_config(path)
     if dtype not in DTYPES:
         raise ConfigurationError(f"dtype={dtype!r}: expected one of {DTYPES}")
-    backend(attention)
-    if batch_invariant and attention == "naive":
-        raise ConfigurationError(
-            "attention='naive' with batch_invariant=True: its reduction order depends on the "
-            "number of keys. Choose attention='sdpa'"
-        )
+    for what, name in (("attention", attention), ("kernels", kernels)):
+        if name == "triton":
+            require_triton(f"{what}='triton'", device, dtype)
+    if batch_backend(attention) is None:
+        backend(attention)
+    if batch_invariant:
+        require_fixed_order(device, dtype, attention=attention, kernels=kernels)
     layers = range(config.num_layers) if layers is None else layers
     if layers.step != 1 or not 0 <= layers.start < layers.stop <= config.num_layers:
         raise ConfigurationError(
@@ -65,9 +73,16 @@ def load_model(
         Checkpoint(Path(path), tensor_rank=tensor_rank, tensor_ranks=tensor_ranks),
         layers=layers,
         dtype=getattr(torch, dtype),
-        options=AttentionOptions(backend=attention, batch_invariant=batch_invariant),
-    )
+        options=AttentionOptions(
+            backend=attention, kernels=kernels, batch_invariant=batch_invariant
+        ),
+    ).to(device)
     if batch_invariant:
         weights = (p for p in model.blocks.parameters() if p.dim() == 2)
-        probe_batch_invariance(dtype, [(weight.shape[1], weight.shape[0]) for weight in weights])
+        probe_batch_invariance(
+            dtype,
+            [(weight.shape[1], weight.shape[0]) for weight in weights],
+            device=device,
+            head_dim=config.head_dim,
+        )
     return model.eval()

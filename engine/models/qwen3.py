@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import torch
 
-from engine.layers.norm import rms_norm
 from engine.models.base import AttentionOptions
 from engine.models.config import LayerKind, ModelConfig
 from engine.models.decoder import DecoderBlock, DecoderModel
@@ -35,7 +34,8 @@ class Qwen3Block(DecoderBlock):
     def normalise_heads(
         self, q: torch.Tensor, k: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        return rms_norm(q, self.q_norm, self.norm_eps), rms_norm(k, self.k_norm, self.norm_eps)
+        norm = self.kernels.rms_norm
+        return norm(q, self.q_norm, self.norm_eps), norm(k, self.k_norm, self.norm_eps)
 
 
 class Qwen3Model(DecoderModel):
