@@ -30,8 +30,9 @@ INVARIANT_DTYPES: Final = {
     "cpu": ("float32",),
     "cuda": ("float32", "bfloat16", "float16"),
 }
-"""On a CPU, float64 products depend on the number of rows modulo 4 even in MKL's strict mode (measured
-on AVX2, torch 2.13), and half-precision ones leave MKL, so its guarantee does not reach them."""
+"""On a CPU, float64 products depend on the number of rows modulo 4 even in MKL's strict mode
+(measured on AVX2, torch 2.13), and half-precision ones leave MKL, so its guarantee does not reach
+them."""
 
 PROBED_PRODUCTS: Final = ((64, 128), (1536, 576))
 """(K, N) of the smallest and the largest product of the models that tests run; a model's own are

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import Final, Protocol
 
@@ -48,7 +47,6 @@ class Kernels:
 TORCH: Final = Kernels(name="torch", linear=F.linear, rms_norm=rms_norm, rotate=rotate)
 
 
-@cache
 def kernels_called(name: str) -> Kernels:
     """The kernels called `name`: torch or triton. Raises ConfigurationError for another name."""
     if name == "torch":

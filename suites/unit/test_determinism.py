@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from engine.determinism import (
     warm_vector_math,
 )
 from engine.errors import ConfigurationError
+from engine.kernels import base
 from engine.layers.activation import ACTIVATIONS
 from engine.layers.rotary import rotary_table
 from harness.checkpoints.catalogue import path_of
@@ -174,13 +176,11 @@ def test_other_modes_of_mkl_are_refused(monkeypatch: pytest.MonkeyPatch, mode: s
 def test_a_product_that_depends_on_the_number_of_rows_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = F.linear
-
     def dependent(x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        out = honest(x, *args, **kwargs)
+        out = F.linear(x, *args, **kwargs)
         return torch.nextafter(out, out + 1) if len(x) == 31 else out
 
-    monkeypatch.setattr(F, "linear", dependent)
+    monkeypatch.setattr(base, "TORCH", replace(base.TORCH, linear=dependent))
     pattern = r"a product of K=48 N=16 in float32 gives other bits on 31 rows.*Turn batch_invariant"
     with pytest.raises(ConfigurationError, match=pattern):
         probe_batch_invariance("float32", [(48, 16)])

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.attention import BACKENDS, backend, paged_attention
+from engine.attention import BACKENDS, BATCH_BACKENDS, backend, paged_attention
 from engine.config import ATTENTION_BACKENDS
 from engine.errors import ConfigurationError
 
@@ -271,6 +271,6 @@ def test_the_compilers_stand_in_has_the_operators_shape() -> None:
 
 
 def test_backends_are_those_the_configuration_offers() -> None:
-    assert sorted(BACKENDS) == sorted(ATTENTION_BACKENDS)
-    with pytest.raises(ConfigurationError, match=r"'flash'.*\['naive', 'sdpa'\]"):
+    assert sorted([*BACKENDS, *BATCH_BACKENDS]) == sorted(ATTENTION_BACKENDS)
+    with pytest.raises(ConfigurationError, match=r"'flash'.*\['naive', 'sdpa', 'triton'\]"):
         backend("flash")

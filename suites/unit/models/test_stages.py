@@ -94,7 +94,7 @@ def test_block_size_changes_no_bit(block_size: int) -> None:
     ("arguments", "message"),
     [
         ({"dtype": "int8"}, "dtype='int8'.*float32"),
-        ({"attention": "flash"}, r"\['naive', 'sdpa'\]"),
+        ({"attention": "flash"}, r"\['naive', 'sdpa', 'triton'\]"),
         ({"attention": "naive", "batch_invariant": True}, "Choose attention='sdpa'"),
         ({"layers": range(2, 9)}, r"range\(2, 9\): expected a non-empty run of 0\.\.3"),
         ({"layers": range(2, 2)}, "non-empty"),
