@@ -161,10 +161,10 @@ class _Builder:
             column_labels=column_labels,
             cells=cells,
             edges=edges,
-            judged_cells=sum(_judged(c.look) for c in cells),
+            judged_cells=sum(_judged(c.counts) for c in cells),
             possible_cells=len(open_cells),
             refused_cells=len(place) - len(open_cells),
-            judged_edges=sum(_judged(e.look) for e in edges),
+            judged_edges=sum(_judged(e.counts) for e in edges),
             possible_edges=sum(
                 _apart(a, b) == 1 for i, a in enumerate(open_cells) for b in open_cells[i + 1 :]
             ),
@@ -238,8 +238,9 @@ def _apart(a: Cell, b: Cell) -> int:
     return sum(x != y for x, y in zip(a, b, strict=True))
 
 
-def _judged(look: Look) -> bool:
-    return look.word in (Outcome.PASS, Outcome.FAIL)
+def _judged(counts: Mapping[str, int]) -> bool:
+    """Whether any of its comparisons was judged; errors beside them take nothing away."""
+    return bool(counts.get(Outcome.PASS, 0) + counts.get(Outcome.FAIL, 0))
 
 
 def _counts(pairs: Iterable[PairRecord]) -> dict[str, int]:

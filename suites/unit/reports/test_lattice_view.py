@@ -109,3 +109,18 @@ def test_three_axes_and_three_values_are_drawn_too(clean: Run) -> None:
     shape = draw_lattice(lattice)
     assert len({(c.x, c.y) for c in shape.cells}) == 12
     assert all(c.x + 92 <= shape.width and c.y + 62 <= shape.height for c in shape.cells)
+
+
+def test_a_cell_with_passes_and_errors_is_judged(tmp_path: Path) -> None:
+    recorded = clean_run(num_cases=2)
+    broken = tuple(
+        replace(r, outcome=Outcome.ERROR, reason="a side crashed", num_compared=0)
+        if isinstance(r, PairRecord) and r.case_id.endswith("0")
+        else r
+        for r in recorded.records
+    )
+    before = lattices(load_run(recorded.write(tmp_path / "clean")))[0]
+    after = lattices(load_run(replace(recorded, records=broken).write(tmp_path / "broken")))[0]
+    assert {c.look.word for c in after.cells} == {"ERROR"}
+    assert (after.judged_cells, after.judged_edges) == (before.judged_cells, before.judged_edges)
+    assert after.judged_cells == after.possible_cells == 16

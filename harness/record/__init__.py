@@ -1,0 +1,53 @@
+"""What a run leaves behind: plain, frozen, versioned data (law 7). Standard library only.
+
+A run is a folder: `run.json` (one `RunManifest`), `records.jsonl` (one record a line, appended and
+flushed as soon as it is known, so a kill loses at most the line being written) and
+`outputs/*.safetensors`. Reports and re-judging read these files and nothing else.
+
+This package is the public face; its modules hold one noun each.
+"""
+
+from __future__ import annotations
+
+from harness.record.execution import CaseRecord, ExecutionRecord, RefusalRecord
+from harness.record.finding import Divergence, FindingRecord, TruthRow
+from harness.record.json_data import Json, RecordError, to_json
+from harness.record.kinds import RECORD_TYPES, Record, manifest_from_json, record_from_json
+from harness.record.manifest import FORMAT_VERSION, AxisInfo, CheckpointInfo, RunManifest
+from harness.record.outcome import Comparison, Outcome, Tier, exit_code
+from harness.record.pair import Measurement, PairRecord, PowerRecord
+from harness.record.progress import EndRecord, NoticeRecord
+from harness.record.reader import read_manifest, read_records
+from harness.record.writer import RunWriter
+
+__all__ = [
+    "FORMAT_VERSION",
+    "RECORD_TYPES",
+    "AxisInfo",
+    "CaseRecord",
+    "CheckpointInfo",
+    "Comparison",
+    "Divergence",
+    "EndRecord",
+    "ExecutionRecord",
+    "FindingRecord",
+    "Json",
+    "Measurement",
+    "NoticeRecord",
+    "Outcome",
+    "PairRecord",
+    "PowerRecord",
+    "Record",
+    "RecordError",
+    "RefusalRecord",
+    "RunManifest",
+    "RunWriter",
+    "Tier",
+    "TruthRow",
+    "exit_code",
+    "manifest_from_json",
+    "read_manifest",
+    "read_records",
+    "record_from_json",
+    "to_json",
+]

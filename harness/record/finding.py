@@ -1,0 +1,69 @@
+"""What was found out about failures: shrunk, attributed, localised, reproducible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harness.record.json_data import Json
+from harness.record.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruthRow:
+    """One line of a finding's truth table: what this cell does to the shrunk case."""
+
+    cell: Mapping[str, str]
+    outcome: Outcome
+    value: float | None
+    """The finding's metric in this cell."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """First place two runs differ, aligned by absolute token position."""
+
+    prompt: int
+    step: int
+    chunk: int
+    layer: int
+    """0 = embedding output, n = output of block n-1, num_layers + 1 = pooled output."""
+    token: int
+    relative_l2: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingRecord:
+    """Failures that share a signature, shrunk, attributed and reproducible."""
+
+    kind: ClassVar[str] = "finding"
+    finding_id: str
+    signature: str
+    title: str
+    checkpoint: str
+    task: str
+    outcome: Outcome
+    case: Mapping[str, Json]
+    """The shrunk case."""
+    pairs: tuple[str, ...]
+    """Ids of every pair with this signature."""
+    minimal_sets: tuple[tuple[str, ...], ...]
+    """Every minimal failing set, each a tuple of `axis=value`."""
+    masked_by: tuple[str, ...]
+    """`axis=value`s that hide the failure when added to a failing set."""
+    conditions: tuple[str, ...]
+    """What else it needs: stream policy it holds under, steps, prompt lengths."""
+    truth_table: tuple[TruthRow, ...]
+    metric: str
+    worst: float
+    bound: float | None
+    first_divergence: Divergence | None
+    token_errors: tuple[tuple[float, ...], ...] = ()
+    """Per prompt, relative L2 of each token row at the last common layer, when known."""
+    chunk_edges: tuple[tuple[int, ...], ...] = ()
+    reproduce: str = ""
+    """One command line."""
+    script: str = ""
+    """Stand-alone script, as text."""
