@@ -16,6 +16,7 @@ from harness.cli import (
     calibrate,
     doctor,
     faults,
+    gate,
     judge,
     models,
     replay,
@@ -27,6 +28,7 @@ from harness.cli import (
 from harness.cli.errors import UsageError
 from harness.judge.tolerance import ToleranceError
 from harness.record import RecordError
+from reports.gate.rules import RulesError
 
 MISUSE = 2
 """Exit code of a run that could not be judged or a command that could not be understood."""
@@ -36,6 +38,7 @@ REFUSALS = (
     CaseError,
     CheckpointError,
     RecordError,
+    RulesError,
     ToleranceError,
     OSError,
 )
@@ -54,6 +57,7 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("replay")(replay.replay)
 app.command("report")(report.report)
+app.command("gate")(gate.gate)
 app.command("faults")(faults.faults)
 app.command("axes")(axes.axes)
 app.command("approve")(approve.approve)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harness.record import Comparison, Outcome, PairRecord, exit_code
+from harness.record import Comparison, Outcome, exit_code
 from reports.load import Run
 from reports.view.bounds import interval, upper
 from reports.view.looks import LOOKS, SEVERITY, Look, state_of
@@ -60,7 +60,7 @@ def verdict(run: Run) -> Verdict:
     if code not in (0, 1) or (code == 0 and (run.interrupted or problems)):
         safety = Safety.UNPROVEN
     headline, sentence = _words(run, counts, code=code, safety=safety)
-    judged = _judged(run.pairs)
+    judged = judged_cases(run)
     return Verdict(
         safety=safety,
         headline=headline,
@@ -135,10 +135,10 @@ def _words(run: Run, counts: Counter[Outcome], *, code: int, safety: Safety) -> 
     return f"No verdict: the run ended with exit code {code}", f"{pairs} were recorded."
 
 
-def _judged(pairs: tuple[PairRecord, ...]) -> dict[tuple[str, str], bool]:
+def judged_cases(run: Run) -> dict[tuple[str, str], bool]:
     """(checkpoint, case) -> failed, for every case with at least one PASS or FAIL."""
     judged: dict[tuple[str, str], bool] = {}
-    for pair in pairs:
+    for pair in run.pairs:
         if pair.outcome in (Outcome.PASS, Outcome.FAIL):
             key = (pair.checkpoint, pair.case_id)
             judged[key] = judged.get(key, False) or pair.outcome is Outcome.FAIL
