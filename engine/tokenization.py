@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -61,6 +62,12 @@ class Tokenizer:
     def vocab_size(self) -> int:
         """Number of tokens, added ones included; the model may have more embedding rows."""
         return int(self._tokenizer.get_vocab_size(with_added_tokens=True))
+
+    def pieces(self, token_ids: Sequence[int]) -> tuple[str, ...]:
+        """The text of each token by itself; a part of a character shows as U+FFFD."""
+        return tuple(
+            self._tokenizer.decode([token], skip_special_tokens=False) for token in token_ids
+        )
 
     def encode(self, text: str) -> TokenizedPrompt:
         """One text, with the special tokens of a single prompt. Raises RequestError if empty."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reports.load import Run
+from reports.view.changes import Change, ChangedFinding, Changes
 from reports.view.findings import FindingView
 from reports.view.lattice import Lattice
 from reports.view.page import Page, build_page
@@ -63,6 +64,51 @@ def print_summary(run: Run, console: Console) -> None:
     console.print(_plain(page.verdict.statistics))
     again = f"seed {page.setup.seed}; again: {page.setup.command}"
     console.print(_plain(again, "dim"), soft_wrap=True)
+
+
+CHANGE_STYLES = {
+    Change.NEW: ("✕", "bold red"),
+    Change.EXPIRED: ("✕", "bold red"),
+    Change.STILL: ("✕", "red"),
+    Change.FLAKY: ("≈", "yellow"),
+    Change.FIXED: ("✓", "green"),
+    Change.UNSEEN: ("·", "dim"),
+}
+MAX_DIFFERENCES = 20
+
+
+def print_changes(found: Changes, console: Console) -> None:
+    """Print what changed between two runs, worst first."""
+    console.print(_plain(f"{found.run} against {found.baseline}", "bold"))
+    counts = [f"{found.count(c)} {c}" for c in Change if found.count(c)]
+    console.print(_plain(", ".join(counts) or "no finding in either run"))
+    if found.caution:
+        console.print(_plain(f"! {found.caution}", "yellow"))
+    for finding in found.findings:
+        _print_change(finding, console)
+    grown = [d for d in found.drift if d.grown]
+    for row in grown:
+        text = f"drift: {row.checkpoint}, {row.tier}, {row.metric}: {row.growth}, now {row.now}"
+        console.print(_plain(text, "yellow"))
+    if found.differences:
+        console.print(_plain("The runs differ in:", "bold"))
+    for difference in found.differences[:MAX_DIFFERENCES]:
+        was, now = difference.before or "nothing", difference.now or "nothing"
+        text = f"  {difference.kind}: {difference.name}: {was} -> {now}"
+        console.print(_plain(text), soft_wrap=True)
+    left = len(found.differences) - MAX_DIFFERENCES
+    if left > 0:
+        console.print(_plain(f"  … and {plural(left, 'more difference')}", "dim"))
+
+
+def _print_change(finding: ChangedFinding, console: Console) -> None:
+    glyph, style = CHANGE_STYLES[finding.change]
+    head = _plain(f"{glyph} {finding.change} ", style)
+    console.print(head.append_text(_plain(shortened(finding.title, 200))))
+    values = " -> ".join(filter(None, (finding.before, finding.now)))
+    console.print(_plain(f"    {finding.checkpoint}; {values}; {', '.join(finding.ids)}", "dim"))
+    if finding.note:
+        console.print(_plain(f"    {finding.note}"))
 
 
 def _print_verdict(page: Page, console: Console) -> None:

@@ -36,6 +36,7 @@ from harness.case import Case
 from harness.judge.output import kind_of
 from harness.record import FindingRecord, Outcome
 from harness.search import Budget
+from harness.systems.base import Spelling
 
 _PROBED = (FailureKind.DIFFERENCE, FailureKind.HAZARD)
 TRIES = 3
@@ -106,6 +107,9 @@ class Investigator:
             bound=None if worst is None else worst.limit,
             first_divergence=None if where is None else where.first,
             token_errors=() if where is None else where.token_errors,
+            token_cosines=() if where is None else where.token_cosines,
+            layer_errors=() if where is None else where.layer_errors,
+            token_texts=() if where is None else self._spelled(shrunk.case),
             chunk_edges=() if where is None else where.chunk_edges,
             reproduce=f"parity replay {signature.finding_id} --run {self.run_id}",
             script=self._script(heading, shrunk, settings, worst),
@@ -155,6 +159,10 @@ class Investigator:
             smallest_case(lengths, plan, chunk=self.plan.chunk, split=split),
             output_of(shrunk.case, signature.level),
         )
+
+    def _spelled(self, case: Case) -> tuple[tuple[str, ...], ...]:
+        system = self.laboratory.system
+        return system.spell(system.encode(case)) if isinstance(system, Spelling) else ()
 
     def _script(
         self,

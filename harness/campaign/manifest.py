@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import json
+import math
 import os
 import platform
 from collections.abc import Mapping
@@ -24,6 +27,7 @@ def environment() -> Mapping[str, str]:
         "processor": _processor(),
         "cores": str(os.cpu_count()),
         "MKL_CBWR": os.environ.get("MKL_CBWR", ""),
+        "engine source": _source_digest("engine"),
     }
     for package in _PACKAGES:
         try:
@@ -57,9 +61,6 @@ def checkpoint_info(name: str) -> CheckpointInfo:
 
 
 def _weights(folder: Path) -> tuple[str, int]:
-    import hashlib  # noqa: PLC0415 - only for this
-    import math  # noqa: PLC0415
-
     digest, parameters = hashlib.sha256(), 0
     for file in sorted(folder.glob("*.safetensors")):
         with file.open("rb") as handle:
@@ -70,6 +71,16 @@ def _weights(folder: Path) -> tuple[str, int]:
             if tensor != "__metadata__":
                 parameters += math.prod(about["shape"])
     return digest.hexdigest()[:16], parameters
+
+
+def _source_digest(package: str) -> str:
+    """What tells two states of the engine's code apart that carry the same version."""
+    spec = importlib.util.find_spec(package)
+    digest = hashlib.sha256()
+    for folder in [] if spec is None else spec.submodule_search_locations or []:
+        for path in sorted(Path(folder).rglob("*.py")):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _processor() -> str:

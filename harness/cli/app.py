@@ -14,6 +14,7 @@ from harness.cli import (
     approve,
     axes,
     calibrate,
+    diff,
     doctor,
     faults,
     gate,
@@ -57,6 +58,7 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("replay")(replay.replay)
 app.command("report")(report.report)
+app.command("diff")(diff.diff)
 app.command("gate")(gate.gate)
 app.command("faults")(faults.faults)
 app.command("axes")(axes.axes)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from harness.cli.errors import UsageError
+from harness.record import RecordError, RunManifest, read_manifest
 
 
 def home() -> Path:
@@ -32,3 +33,16 @@ def run_folder(name: str | None) -> Path:
     raise UsageError(
         f"no run {name!r}; runs under {root}: {', '.join(p.name for p in known[-10:]) or 'none'}"
     )
+
+
+def earlier_runs(folder: Path, manifest: RunManifest, limit: int) -> list[Path]:
+    """The newest runs beside `folder` of the same profile that began before it, oldest first."""
+    found: list[tuple[str, Path]] = []
+    for other in folder.resolve().parent.glob("*/run.json"):
+        try:
+            theirs = read_manifest(other.parent)
+        except (RecordError, OSError):
+            continue  # a run that cannot be read is no part of a history
+        if theirs.profile == manifest.profile and theirs.created < manifest.created:
+            found.append((theirs.created, other.parent))
+    return [path for _, path in sorted(found)[-limit:]] if limit else []

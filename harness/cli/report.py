@@ -1,12 +1,19 @@
-"""`parity report`: the report of a recorded run, written again from its records."""
+"""`parity report`: a recorded run, written again in any form from its records."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from harness.cli.diff import HISTORY, compare
+from harness.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from reports.load import Run
+    from reports.view.changes import Changes
 
 
 def report(
@@ -14,45 +21,112 @@ def report(
     run: Annotated[
         str | None, typer.Argument(help="Run id or folder; default: the newest run")
     ] = None,
+    formats: Annotated[
+        str, typer.Option("--format", help="html, markdown, junit, csv, parquet; comma-separated")
+    ] = "html",
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="File to write; default: report.html in the run"),
+        typer.Option(
+            "-o", "--output", help="File to write, or a folder for several; default: in the run"
+        ),
     ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Run to compare with: id or folder; html and markdown tell")
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="With --baseline: whose known findings may have expired")
+    ] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Leave out prompts, token ids, and scripts with them")
+    ] = False,
+    annotate: Annotated[
+        bool, typer.Option("--annotate", help="Also print ::error lines for GitHub, ten at most")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the verdict as JSON for a program")
     ] = False,
 ) -> None:
-    """Write the HTML report of a run again and print its summary; nothing is run."""
+    """Write a run's report again and print its summary; nothing is run.
+
+    The exit code says whether it could be written, not what the verdict is: `parity gate` decides.
+    """
+    from reports.load import load_run
+    from reports.redaction import redacted
+    from reports.writers import FORMATS
+
+    wanted = [name.strip() for name in formats.split(",") if name.strip()]
+    unknown = [name for name in wanted if name not in FORMATS]
+    if unknown or not wanted:
+        raise UsageError(
+            f"unknown format {', '.join(unknown) or repr(formats)}; valid: {', '.join(FORMATS)}"
+        )
+    if rules is not None and baseline is None:
+        raise UsageError("--rules needs --baseline: it says which of the findings have expired")
+    from harness.cli.folders import run_folder
+
+    folder = run_folder(run)
+    changes = None
+    if baseline is not None:
+        changes = compare(
+            folder,
+            run_folder(baseline),
+            rules=rules,
+            history=HISTORY,
+            prepare=redacted if redact else None,
+        )
+    loaded = load_run(folder)
+    if redact:
+        loaded = redacted(loaded)
+    written: dict[str, str] = {}
+    for name in wanted:
+        form = FORMATS[name]
+        target = folder / form.file
+        if output is not None:
+            target = output if len(wanted) == 1 else output / form.file
+        written[name] = str(form.write(loaded, target, changes).resolve())
+    if as_json:
+        typer.echo(json.dumps(_document(loaded, written), indent=1))
+    else:
+        _print(loaded, written, changes)
+    if annotate:
+        from reports.annotations import annotations
+
+        for line in annotations(loaded):
+            typer.echo(line)
+
+
+def _document(loaded: Run, written: dict[str, str]) -> dict[str, object]:
+    from reports.view.verdict import verdict
+
+    found = verdict(loaded)
+    return {
+        "run_id": loaded.manifest.run_id,
+        "report": next(iter(written.values())),
+        "written": written,
+        "safety": str(found.safety),
+        "headline": found.headline,
+        "exit_code": found.exit_code,
+        "interrupted": found.interrupted,
+        "counts": {count.look.word: count.pairs for count in found.counts},
+        "cases": found.num_cases,
+        "compared": found.num_compared,
+        "findings": [finding.finding_id for finding in loaded.findings],
+        "problems": list(found.problems),
+    }
+
+
+def _print(loaded: Run, written: dict[str, str], changes: Changes | None) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from harness.cli.folders import run_folder
-    from reports.html import render
-    from reports.load import load_run
-    from reports.terminal import print_summary
+    from reports.terminal import print_changes, print_summary
     from reports.view.text import visible
-    from reports.view.verdict import verdict
 
-    folder = run_folder(run)
-    loaded = load_run(folder)
-    target = render(loaded, output or folder / "report.html").resolve()
-    if as_json:
-        found = verdict(loaded)
-        document = {
-            "run_id": loaded.manifest.run_id,
-            "report": str(target),
-            "safety": str(found.safety),
-            "headline": found.headline,
-            "exit_code": found.exit_code,
-            "interrupted": found.interrupted,
-            "counts": {count.look.word: count.pairs for count in found.counts},
-            "cases": found.num_cases,
-            "compared": found.num_compared,
-            "findings": [finding.finding_id for finding in loaded.findings],
-            "problems": list(found.problems),
-        }
-        typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
-        return
     console = Console()
     print_summary(loaded, console)
-    console.print(Text(visible(f"report: {target}")), soft_wrap=True)
+    if changes is not None:
+        console.print()
+        print_changes(changes, console)
+    for name, path in written.items():
+        label = "report" if name == "html" else name
+        console.print(Text(visible(f"{label}: {path}")), soft_wrap=True)

@@ -62,7 +62,14 @@ class FindingRecord:
     first_divergence: Divergence | None
     token_errors: tuple[tuple[float, ...], ...] = ()
     """Per prompt, relative L2 of each token row at the last common layer, when known."""
+    token_cosines: tuple[tuple[float, ...], ...] = ()
+    """Per prompt, 1 - cosine of the same rows."""
+    layer_errors: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    """Per prompt and layer (0 = embedding output), relative L2 of each token's row."""
+    token_texts: tuple[tuple[str, ...], ...] = ()
+    """Per prompt, the text of each token, when the system can tell."""
     chunk_edges: tuple[tuple[int, ...], ...] = ()
+    """Per prompt, the tokens at which its later chunks begin."""
     reproduce: str = ""
     """One command line."""
     script: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from harness.axes import Plan
 from harness.case import Case
@@ -86,3 +86,12 @@ class System(Protocol):
 
     def close(self) -> None:
         """Release everything."""
+
+
+@runtime_checkable
+class Spelling(Protocol):
+    """A system that can tell its tokens as text, so that a reader finds a place in a prompt."""
+
+    def spell(self, prompts: Sequence[Encoded]) -> tuple[tuple[str, ...], ...]:
+        """Per prompt, the text of each token; empty where it is not known."""
+        ...

@@ -146,6 +146,12 @@ class EngineSystem:
         types = tuple(found.type_ids) if any(found.type_ids) else ()
         return Encoded(token_ids=tuple(found.token_ids), type_ids=types)
 
+    def spell(self, prompts: Sequence[Encoded]) -> tuple[tuple[str, ...], ...]:
+        """Per prompt, the text of each token."""
+        if self._tokenizer is None:
+            self._tokenizer = Tokenizer(self._options.model)
+        return tuple(self._tokenizer.pieces(prompt.token_ids) for prompt in prompts)
+
     def config(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> EngineConfig:
         """The engine configuration of a cell."""
         options = self._options

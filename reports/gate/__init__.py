@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from reports.gate.decision import Check, Decision, decide
-from reports.gate.ledger import KnownFinding, Standing, State
 from reports.gate.rules import Limits, Rules, RulesError
 from reports.gate.rules_file import read_rules
 from reports.gate.verdict import SCHEMA_FILE, verdict_json
+from reports.ledger import KnownFinding, Standing, State
 
 __all__ = [
     "SCHEMA_FILE",

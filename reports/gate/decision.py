@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from harness.record import Outcome
-from reports.gate.ledger import KnownFinding, Standing, State, standings, unmatched
 from reports.gate.rules import Rules
+from reports.ledger import KnownFinding, Standing, State, standings, unmatched
 from reports.load import Run
 from reports.view.lattice import Lattice, lattices
 from reports.view.text import plural

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reports.gate.ledger import KnownFinding
+from reports.ledger import KnownFinding
 
 
 class RulesError(ValueError):

@@ -11,8 +11,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from reports.gate.ledger import KnownFinding
 from reports.gate.rules import Limits, Rules, RulesError
+from reports.ledger import KnownFinding
 
 VERSION = 1
 _TOP = ("version", "limits", "checkpoints", "known")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.record import Json, Outcome
 from reports.gate.decision import Check, Decision, in_words
-from reports.gate.ledger import KnownFinding, Standing
+from reports.ledger import KnownFinding, Standing
 
 SCHEMA_FILE = Path(__file__).with_name("verdict.schema.json")
 VERSION = 1

@@ -14,6 +14,7 @@ from reports.html.lattice_drawing import draw_lattice
 from reports.html.strip_drawing import draw_strip
 from reports.html.token_drawing import draw_tokens
 from reports.load import Run
+from reports.view.changes import Changes
 from reports.view.looks import LOOKS
 from reports.view.page import build_page
 from reports.view.text import number, plural, shortened, visible
@@ -55,7 +56,7 @@ def _own(name: str) -> tuple[Markup, str]:
     return Markup(text), f"'sha256-{digest}'"
 
 
-def render_text(run: Run) -> str:
+def render_text(run: Run, changes: Changes | None = None) -> str:
     """The whole file as text; the same run always gives the same text."""
     style, style_hash = _own("report.css")
     early, early_hash = _own("theme.js")
@@ -64,7 +65,7 @@ def render_text(run: Run) -> str:
         f"default-src 'none'; style-src {style_hash}; script-src {early_hash} {script_hash}; "
         "base-uri 'none'; form-action 'none'"
     )
-    page = build_page(run)
+    page = build_page(run, changes)
     readouts: dict[str, str] = {}
     for i, lattice in enumerate(page.lattices):
         readouts |= {f"cell-{i}-{j}": visible(c.summary) for j, c in enumerate(lattice.cells)}
@@ -85,12 +86,12 @@ def render_text(run: Run) -> str:
     )
 
 
-def render(run: Run, path: Path) -> Path:
+def render(run: Run, path: Path, changes: Changes | None = None) -> Path:
     """Write the report to `path` (its folder is made); a reader never sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(render_text(run).encode("utf-8"))
+        part.write_bytes(render_text(run, changes).encode("utf-8"))
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

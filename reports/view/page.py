@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from harness.record import Outcome
 from reports.load import Run
+from reports.view.changes import Changes
 from reports.view.coverage import Coverage, coverage
 from reports.view.findings import FindingView, findings
 from reports.view.lattice import Lattice, lattices
@@ -21,6 +22,8 @@ MAX_FINDINGS = 50
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     verdict: Verdict
+    changes: Changes | None
+    """Against a baseline run, where one was given."""
     lattices: tuple[Lattice, ...]
     findings: tuple[FindingView, ...]
     more_findings: int
@@ -35,10 +38,11 @@ class Page:
     setup: Setup
 
 
-def build_page(run: Run) -> Page:
+def build_page(run: Run, changes: Changes | None = None) -> Page:
     found = findings(run)
     return Page(
         verdict=verdict(run),
+        changes=changes,
         lattices=lattices(run),
         findings=found[:MAX_FINDINGS],
         more_findings=max(0, len(found) - MAX_FINDINGS),

@@ -43,18 +43,20 @@ def needs_chunk_and_compile(cell: Mapping[str, str]) -> bool:
     return cell["chunk"] == "chunked" and cell["compile"] == "compiled"
 
 
-def failing_run(num_cases: int = 4) -> RecordedRun:
+def failing_run(
+    num_cases: int = 4, checkpoints: tuple[CheckpointInfo, ...] = CHECKPOINTS[:3]
+) -> RecordedRun:
     """S1-like: a stale input buffer shows where prompts are chunked AND the model is compiled."""
     records: list[Record] = []
-    for seed, info in enumerate(CHECKPOINTS[:3]):
+    for seed, info in enumerate(checkpoints):
         fails = needs_chunk_and_compile if info.kind == "decoder" else never
         records += checkpoint_records(info, num_cases, seed=seed, fails=fails)
     failed = [r for r in records if isinstance(r, PairRecord) and r.outcome is Outcome.FAIL]
-    for info in CHECKPOINTS[:2]:
+    for info in (c for c in checkpoints if c.kind == "decoder"):
         own = tuple(p.pair_id for p in failed if p.checkpoint == info.name)
         records.append(finding(info, own))
     return RecordedRun(
-        manifest=manifest(CHECKPOINTS[:3], plants=("stale-input-buffer",)),
+        manifest=manifest(checkpoints, plants=("stale-input-buffer",)),
         records=(*records, end(records)),
     )
 

@@ -1,0 +1,88 @@
+"""`parity diff`: what changed between two recorded runs; nothing is run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from reports.load import Run
+    from reports.view.changes import Changes
+
+HISTORY = 5
+
+
+def diff(
+    before: Annotated[str, typer.Argument(help="Baseline run: id or folder")],
+    after: Annotated[
+        str | None, typer.Argument(help="The run to compare with it; default: the newest")
+    ] = None,
+    *,
+    rules: Annotated[
+        Path | None, typer.Option(help="Rules file whose known findings may have expired")
+    ] = None,
+    history: Annotated[
+        int, typer.Option(min=0, help="Earlier runs of the profile to look at, for drift")
+    ] = HISTORY,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the comparison as JSON for a program")
+    ] = False,
+) -> None:
+    """Compare two runs: findings that are new, still failing, fixed or flaky; drift; environment.
+
+    Ends with 1 if a finding is new or expired, else with 0.
+    """
+    from harness.cli.folders import run_folder
+    from harness.record import to_json
+
+    folder = run_folder(after)
+    found = compare(folder, run_folder(before), rules=rules, history=history)
+    if as_json:
+        typer.echo(json.dumps(to_json(found), indent=1))
+    else:
+        _print(found)
+    raise typer.Exit(found.exit_code)
+
+
+def compare(
+    folder: Path,
+    baseline: Path,
+    *,
+    rules: Path | None = None,
+    history: int = HISTORY,
+    prepare: Callable[[Run], Run] | None = None,
+) -> Changes:
+    """The run in `folder` against the one in `baseline`, and `history` earlier ones beside it.
+
+    `prepare`: what is done to every run first, such as taking its prompts out.
+    """
+    from harness.cli.folders import earlier_runs
+    from reports.gate import read_rules
+    from reports.load import load_run
+    from reports.view.changes import changes
+
+    def load(path: Path) -> Run:
+        return load_run(path) if prepare is None else prepare(load_run(path))
+
+    run = load(folder)
+    others = [load(f) for f in earlier_runs(folder, run.manifest, history)]
+    return changes(
+        run,
+        load(baseline),
+        history=others,
+        known=() if rules is None else read_rules(rules).known,
+        today=datetime.now(UTC).date(),
+    )
+
+
+def _print(found: Changes) -> None:
+    from rich.console import Console
+
+    from reports.terminal import print_changes
+
+    print_changes(found, Console())

@@ -1,0 +1,400 @@
+"""Other forms of a report: Markdown, annotations, JUnit and tables, hostile text and all."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pandas as pd
+import pytest
+import xmlschema
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from harness.record import FindingRecord, NoticeRecord, Outcome, PairRecord
+from reports.annotations import MAX_LINES, annotations
+from reports.junit import junit
+from reports.load import Run, load_run
+from reports.markdown import MAX_BYTES, block, markdown, span
+from reports.redaction import redacted
+from reports.view.lattice import lattices
+from suites.contract.command import parity
+from suites.unit.reports.fixtures import (
+    HOSTILE,
+    clean_run,
+    empty_run,
+    failing_run,
+    finding,
+    hostile_run,
+    interrupted_run,
+)
+from suites.unit.reports.parts import CHECKPOINTS, RecordedRun
+
+RUNS: dict[str, Callable[[], RecordedRun]] = {
+    "clean": lambda: clean_run(num_cases=2),
+    "failing": lambda: failing_run(num_cases=3),
+    "interrupted": interrupted_run,
+    "empty": empty_run,
+    "hostile": hostile_run,
+}
+SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit.xsd"))
+ACTING = set("\x00\x07\x1b\u202e")
+MARKDOWN_PAYLOADS = (
+    "![x](https://evil.example/p.png)",
+    "[click](https://evil.example)",
+    "<script>alert(1)</script> <img src=x>",
+    "@everyone #123 https://evil.example",
+    "` code ` `` more ``` | cell | # heading",
+    "a\n\n# heading\n\n- item\n```\nout of the block\n~~~",
+)
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    folder = tmp_path_factory.mktemp("runs")
+    return {name: load_run(make().write(folder / name)) for name, make in RUNS.items()}
+
+
+@pytest.fixture(params=list(RUNS))
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+# -------------------------------------------------------------------------------------- Markdown
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """Everything that a renderer with every common extension reads in `text`."""
+    reader = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    for token in reader.parse(text):
+        yield token
+        yield from token.children or ()
+
+
+def acting(text: str) -> list[str]:
+    """What would act, or load something, or notify someone."""
+    found = []
+    for token in tokens(text):
+        if token.type in ("html_block", "html_inline", "image", "link_open"):
+            found.append(token.type)
+        elif token.type == "text" and re.search(r"[@#]\w|https?:|www\.|<", token.content):
+            found.append(token.content)
+    return found
+
+
+def test_a_summary_is_inert_and_opens_with_the_verdict(loaded: dict[str, Run], name: str) -> None:
+    text = markdown(loaded[name])
+    assert text.startswith("## ")
+    assert not acting(text)
+    assert not ACTING & set(text)
+    headings = [t.content for t in tokens(text) if t.type == "inline"]
+    assert headings[0].endswith(
+        {
+            "clean": "Same answers in every way it was run",
+            "failing": "The answers depend on how it is run",
+            "interrupted": "No verdict: the run was interrupted",
+            "empty": "No verdict: nothing was proved",
+            "hostile": "The answers depend on how it is run",
+        }[name]
+    )
+
+
+@pytest.mark.parametrize("payload", [*MARKDOWN_PAYLOADS, *HOSTILE])
+def test_spans_and_blocks_hold_whatever_stands_in_them(payload: str) -> None:
+    table = f"| a | b |\n|---|---|\n| {span(payload)} | end |\n"
+    kinds = [t.type for t in tokens(table)]
+    assert kinds.count("td_open") == 2
+    assert kinds.count("code_inline") == 1
+    assert not acting(table)
+    assert not acting(f"before {span(payload)} after")
+    fenced = [t.type for t in tokens(block(payload, "sh")) if t.type != "inline"]
+    assert fenced == ["fence"]
+
+
+def test_unguarded_text_would_act() -> None:
+    assert all(acting(payload) for payload in MARKDOWN_PAYLOADS[:4])
+
+
+def test_a_summary_tells_what_to_do(loaded: dict[str, Run]) -> None:
+    text = markdown(loaded["failing"])
+    assert "| FAIL | ERROR | VACUOUS | PASS | INAPPLICABLE |" in text
+    assert "parity replay F-tiny-3c9d" in text
+    assert "`Fails when chunk=chunked AND compile=compiled.`" in text
+    assert "16 of 16 | 32 of 32" in text
+    assert "Planted on purpose: `stale-input-buffer`" in text
+
+
+def test_a_summary_fits_the_limit(loaded: dict[str, Run]) -> None:
+    long = finding(CHECKPOINTS[0], ())
+    many = tuple(
+        replace(long, finding_id=f"F-{i}", reproduce="parity replay " + "x" * 200_000)
+        for i in range(20)
+    )
+    text = markdown(replace(loaded["failing"], findings=many))
+    assert len(text.encode()) <= MAX_BYTES
+    assert "parts that do not fit here" in text
+    assert text.rstrip().splitlines()[-1].startswith("See it again:")
+
+
+# ----------------------------------------------------------------------------------- annotations
+
+
+def test_annotations_are_lines_of_their_own(loaded: dict[str, Run], name: str) -> None:
+    lines = annotations(loaded[name])
+    assert bool(lines) == (name != "clean")
+    assert len(lines) <= MAX_LINES
+    for line in lines:
+        assert re.fullmatch(r"::error title=[^\n\r:,]*::[^\n\r]+", line), line
+        assert not ACTING & set(line)
+
+
+def test_more_than_a_step_may_have_are_counted(loaded: dict[str, Run]) -> None:
+    one = finding(CHECKPOINTS[0], ())
+    many = tuple(replace(one, finding_id=f"F-{i}", title=f"title {i}") for i in range(70))
+    lines = annotations(replace(loaded["clean"], findings=many, pairs=loaded["failing"].pairs))
+    assert len(lines) == MAX_LINES
+    counted = int(re.search(r"::(\d+) more in the report", lines[-1])[1])  # type: ignore[index]
+    assert counted >= 70 - (MAX_LINES - 1)
+
+
+# ----------------------------------------------------------------------------------------- JUnit
+
+
+def test_junit_is_valid(loaded: dict[str, Run], name: str) -> None:
+    document = junit(loaded[name])
+    SCHEMA.validate(document.decode())
+    assert not ACTING & set(document.decode())
+
+
+def test_the_schema_refuses_what_is_not_junit(loaded: dict[str, Run]) -> None:
+    good = junit(loaded["interrupted"]).decode()
+    for old, new in (("classname=", "class="), ("testsuites", "suites"), ('tests="', 'tests="-')):
+        assert not SCHEMA.is_valid(good.replace(old, new))
+    again = re.sub(r"(<testcase .*?/>)", r"\1\1", good, count=1)
+    assert again != good
+    assert not SCHEMA.is_valid(again), "two tests of one name"
+
+
+def test_junit_counts_cells_and_edges(loaded: dict[str, Run]) -> None:
+    root = Xml.fromstring(junit(loaded["clean"]))
+    suite = root.find("testsuite[@name='parity.tiny-qwen3']")
+    assert suite is not None
+    kinds = [str(case.get("classname")).rpartition(".")[2] for case in suite.iter("testcase")]
+    assert {k: kinds.count(k) for k in sorted(set(kinds))} == {
+        "baseline": 15,
+        "edge": 32,
+        "oracle": 1,
+        "setting": 1,
+    }
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
+    encoder = root.find("testsuite[@name='parity.tiny-bert']")
+    assert encoder is not None
+    assert len(encoder.findall("testcase/skipped")) == 8
+
+
+def test_junit_names_are_the_same_in_every_run(loaded: dict[str, Run]) -> None:
+    def names(run: Run) -> set[tuple[str | None, str | None]]:
+        cases = Xml.fromstring(junit(run)).iter("testcase")
+        return {(c.get("classname"), c.get("name")) for c in cases if "qwen" in str(c.attrib)}
+
+    assert names(loaded["clean"]) == names(loaded["failing"])
+
+
+def test_junit_failures_say_how_to_see_them(loaded: dict[str, Run]) -> None:
+    run = loaded["failing"]
+    root = Xml.fromstring(junit(run))
+    failed = root.findall("testsuite[@name='parity.tiny-qwen3']/testcase[failure]")
+    lattice = next(m for m in lattices(run) if m.checkpoint == "tiny-qwen3")
+    bad = [x for x in (*lattice.cells, *lattice.edges) if x.look.word == "FAIL"]
+    assert len(failed) == len(bad) > 0
+    text = failed[0].findtext("failure") or ""
+    assert "F-tiny-3c9d: parity replay F-tiny-3c9d" in text
+    assert "exceeds its bound" in text
+
+
+def test_a_vacuous_comparison_is_no_pass(loaded: dict[str, Run]) -> None:
+    run = loaded["clean"]
+    pairs = tuple(replace(p, outcome=Outcome.VACUOUS, reason="did not act") for p in run.pairs)
+    root = Xml.fromstring(junit(replace(run, pairs=pairs)))
+    assert int(root.get("failures", "0")) == len(root.findall("testsuite/testcase/failure")) > 0
+    assert not root.findall("testsuite/testcase[@name='nothing']")
+
+
+# ---------------------------------------------------------------------------------------- tables
+
+
+def test_tables_hold_every_record(
+    loaded: dict[str, Run], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RUNS[name]().write(tmp_path / "run")
+    answer = parity(capsys, "report", str(folder), "--format", "csv,parquet")
+    assert answer.code == 0
+    run = loaded[name]
+    counts = {
+        "cases": len(run.cases),
+        "executions": len(run.executions),
+        "pairs": len(run.pairs),
+        "measurements": sum(len(p.measurements) for p in run.pairs),
+        "findings": len(run.findings),
+    }
+    for table, count in counts.items():
+        typed = pd.read_parquet(folder / "tables" / f"{table}.parquet")
+        assert len(typed) == count, table
+        if count:
+            # "nan" is a word that a prompt or a name may hold; an empty cell is an empty text.
+            plain = pd.read_csv(folder / "tables" / f"{table}.csv", keep_default_na=False)
+            assert list(plain.columns) == [c.lstrip("=") for c in typed.columns]
+            assert len(plain) == count
+    assert sorted(p.name for p in (folder / "tables").iterdir()) == sorted(
+        f"{table}.{suffix}" for table in counts for suffix in ("csv", "parquet")
+    )
+
+
+def test_values_keep_their_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = failing_run(num_cases=3, checkpoints=CHECKPOINTS[:1]).write(tmp_path / "run")
+    parity(capsys, "report", str(folder), "--format", "parquet", "-o", str(tmp_path / "t"))
+    measured = pd.read_parquet(tmp_path / "t" / "measurements.parquet")
+    assert measured["value"].dtype == measured["bound"].dtype == "float64"
+    assert measured["exceeded"].dtype == "bool"
+    pairs = pd.read_parquet(tmp_path / "t" / "pairs.parquet")
+    worst = measured[measured.exceeded].merge(pairs, on="pair_id")
+    assert set(worst["outcome"]) == {"FAIL"}
+    assert set(worst["finding_id"]) == {"F-tiny-3c9d"}
+
+
+@pytest.mark.parametrize("payload", ['=cmd|"/c calc"!A1', "+1", "-1", "@SUM(1)", "\t=1"])
+def test_a_spreadsheet_runs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], payload: str
+) -> None:
+    recorded = failing_run(num_cases=3, checkpoints=CHECKPOINTS[:1])
+    records = tuple(
+        replace(r, title=payload, task=payload) if isinstance(r, FindingRecord) else r
+        for r in recorded.records
+    )
+    folder = replace(recorded, records=records).write(tmp_path / "run")
+    assert parity(capsys, "report", str(folder), "--format", "csv").code == 0
+    told = pd.read_csv(folder / "tables" / "findings.csv")
+    assert list(told["title"]) == [f"'{payload}"]
+
+
+# ------------------------------------------------------------------------------------- redaction
+
+SECRET = "the merger closes on Tuesday, tell no one"
+SHORT = "Zürich"
+TOKENS = (9001, 9002, 9003, 9004)
+
+
+def secret_run() -> RecordedRun:
+    """A prompt in every place where one can get to."""
+    recorded = failing_run(num_cases=3, checkpoints=CHECKPOINTS[:1])
+    prompts = [{"text": SECRET}, {"query": SHORT, "document": SECRET}, {"tokens": TOKENS}]
+    told = f"RequestError: text={SECRET!r} near {SHORT} has ids {list(TOKENS)}"
+    records = []
+    for r in recorded.records:
+        if r.kind == "case":
+            r = replace(r, case={**r.case, "prompts": prompts})
+        elif isinstance(r, FindingRecord):
+            r = replace(
+                r,
+                case={**r.case, "prompts": prompts},
+                script=f"PROMPTS = {prompts!r}",
+                token_texts=(tuple(SECRET.split(" ")),),
+                conditions=(told,),
+                reproduce=f"parity run --cases <({SECRET})",
+                title=f"differs on {SECRET[4:30]}",
+            )
+        elif isinstance(r, PairRecord):
+            r = replace(r, reason=told if r.reason else "", warnings=(told,))
+        elif r.kind == "execution":
+            r = replace(r, error=told)
+        records.append(r)
+    records.append(NoticeRecord(text=told))
+    return replace(recorded, records=tuple(records))
+
+
+def leaks(folder: Path, told: str) -> list[str]:
+    """Files and streams in which a prompt can be read, in whole or in part."""
+    pieces = {SECRET[i : i + 8] for i in range(len(SECRET) - 8)} | {
+        SHORT,
+        "9001, 9002",
+        "9001 9002",
+    }
+    found = ["streams"] if any(piece in told for piece in pieces) else []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            text = path.read_bytes().decode("utf-8", "replace")
+            if path.suffix == ".parquet":
+                text = pd.read_parquet(path).to_json(force_ascii=False)
+            found += [path.name] * any(piece in text for piece in pieces)
+    return found
+
+
+def test_redaction_leaves_no_prompt_anywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = secret_run().write(tmp_path / "run")
+    every = ("--format", "html,markdown,junit,csv,parquet", "--annotate", "--baseline", str(folder))
+    for redact in (False, True):
+        target = tmp_path / f"redacted-{redact}"
+        flags = ["--redact"] if redact else []
+        answer = parity(capsys, "report", str(folder), "-o", str(target), *every, *flags)
+        assert answer.code == 0
+        found = leaks(target, answer.out)
+        assert len(list(target.rglob("*.*"))) == 13
+        if redact:
+            assert not found
+            assert "[redacted]" in (target / "report.html").read_text()
+        else:
+            assert {"streams", "report.html", "summary.md", "junit.xml"} <= set(found)
+
+
+def test_redaction_keeps_what_a_reader_needs(tmp_path: Path) -> None:
+    run = load_run(secret_run().write(tmp_path / "run"))
+    bare = redacted(run)
+    assert [p.outcome for p in bare.pairs] == [p.outcome for p in run.pairs]
+    assert [f.signature for f in bare.findings] == [f.signature for f in run.findings]
+    assert [f.token_errors for f in bare.findings] == [f.token_errors for f in run.findings]
+    assert bare.manifest == run.manifest
+    assert "RequestError: text='[redacted]' near [redacted] has ids [" in bare.pairs[-3].warnings[0]
+
+
+# ---------------------------------------------------------------------------------- command line
+
+
+def test_several_forms_go_to_a_folder_and_one_to_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = failing_run(num_cases=3, checkpoints=CHECKPOINTS[:1]).write(tmp_path / "run")
+    answer = parity(capsys, "report", str(folder), "--format", "junit,markdown", "--annotate")
+    assert answer.code == 0
+    assert {"junit.xml", "summary.md"} <= {p.name for p in folder.iterdir()}
+    assert answer.out.count("::error title=") == 1
+    target = tmp_path / "elsewhere" / "tests.xml"
+    assert parity(capsys, "report", str(folder), "--format", "junit", "-o", str(target)).code == 0
+    assert target.read_bytes() == (folder / "junit.xml").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--format", "pdf"), "unknown format pdf; valid: html, markdown, junit, csv, parquet"),
+        (("--format", ","), "unknown format ','; valid:"),
+        (("--rules", "x.toml"), "--rules needs --baseline"),
+    ],
+)
+def test_misuse_is_a_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
+) -> None:
+    answer = parity(capsys, "report", str(tmp_path), *arguments)
+    assert answer.code == 2
+    assert told in answer.told
+
+
+def test_the_same_run_gives_the_same_bytes(loaded: dict[str, Run]) -> None:
+    run = loaded["failing"]
+    for first, second in itertools.pairwise([(markdown(run), junit(run))] * 2):
+        assert first == second == (markdown(run), junit(run))
