@@ -12,7 +12,7 @@ MAX_LINES = 10
 MAX_CHARACTERS = 1_000
 
 
-def annotations(run: Run) -> list[str]:
+def annotation_lines(run: Run) -> list[str]:
     """At most MAX_LINES lines: one a finding, worst first; the last counts those left out."""
     page = build_page(run)
     verdict = page.verdict

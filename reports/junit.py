@@ -27,7 +27,7 @@ def junit(run: Run) -> bytes:
     """The document, UTF-8 with its declaration. Attributes and order are those of JUnit 10."""
     root = Xml.Element("testsuites", {"name": "pooling-parity"})
     names = [c.name for c in run.manifest.checkpoints]
-    names += [x.checkpoint for x in (*run.pairs, *run.refusals)]
+    names += [p.checkpoint for p in run.pairs] + [r.checkpoint for r in run.refusals]
     suites = [_suite(run, name) for name in dict.fromkeys(names)]
     for attribute in ("tests", "failures", "errors"):
         total = sum(int(suite.get(attribute, "0")) for suite in suites)

@@ -5,6 +5,7 @@ Errors: `harness.record.RecordError` for a folder that is no run or holds unread
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from harness.record import (
     EndRecord,
     ExecutionRecord,
     FindingRecord,
+    Json,
     NoticeRecord,
     PairRecord,
     PowerRecord,
@@ -26,6 +28,7 @@ from harness.record import (
 )
 
 R = TypeVar("R", bound=Record)
+KILL_MATRIX = "kill_matrix.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,8 @@ class Run:
     notices: tuple[str, ...] = ()
     """The manifest's notices, then those recorded on the way."""
     end: EndRecord | None = None
+    kills: Json = None
+    """What `parity faults` left in the folder: which planted faults were found."""
 
     @property
     def interrupted(self) -> bool:
@@ -69,4 +74,13 @@ def load_run(folder: Path) -> Run:
         findings=of(FindingRecord),
         notices=(*manifest.notices, *(n.text for n in of(NoticeRecord))),
         end=ends[-1] if ends else None,
+        kills=_kills(folder / KILL_MATRIX),
     )
+
+
+def _kills(path: Path) -> Json:
+    """None where there is none; it is no part of the run, so a bad one is no error of the run."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None

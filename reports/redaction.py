@@ -49,8 +49,9 @@ def _without_prompts(case: Mapping[str, Json]) -> Mapping[str, Json]:
 
 def _prompt_texts(run: Run) -> frozenset[str]:
     found: set[str] = set()
-    for record in (*run.cases.values(), *run.findings):
-        for prompt in record.case.get("prompts") or ():
+    cases = [c.case for c in run.cases.values()] + [f.case for f in run.findings]
+    for case in cases:
+        for prompt in case.get("prompts") or ():
             values = prompt.values() if isinstance(prompt, Mapping) else (prompt,)
             found.update(v for v in values if isinstance(v, str) and v.strip())
             ids = prompt.get("tokens") if isinstance(prompt, Mapping) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ from harness.cli.progress import ProgressWatcher
 from harness.cli.run import build_spec, manifest_of, new_run_id
 from harness.faults import FAULTS
 from harness.record import Outcome, PairRecord, RunWriter, read_records
+from reports.load import KILL_MATRIX
 
 
 def faults(
@@ -36,21 +38,26 @@ def faults(
     unknown = sorted(set(name or ()) - set(FAULTS))
     if unknown:
         raise UsageError(f"unknown fault {', '.join(unknown)}; valid: {', '.join(sorted(FAULTS))}")
-    clean = _outcomes([], profile, seed, console)
+    clean, clean_folder = _outcomes([], profile, seed, console)
     false_alarms = clean.get("FAIL", 0)
     rows = []
     for fault in name or sorted(FAULTS):
-        found = _outcomes([fault], profile, seed, console)
+        found, _ = _outcomes([fault], profile, seed, console)
         rows.append({"name": fault, "killed": bool(found.get("FAIL")), "by": found})
+    matrix = json.dumps({"faults": rows, "false_alarms": false_alarms})
+    # The clean run's report shows it: `parity report` on that run.
+    (clean_folder / KILL_MATRIX).write_text(matrix, encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps({"faults": rows, "false_alarms": false_alarms}))
+        typer.echo(matrix)
     else:
         _print(console, rows, false_alarms)
     raise typer.Exit(0 if all(row["killed"] for row in rows) and not false_alarms else 1)
 
 
-def _outcomes(plants: list[str], profile: str, seed: int, console: Console) -> dict[str, int]:
-    """Outcome or check -> comparisons, from one run of the profile with these plants."""
+def _outcomes(
+    plants: list[str], profile: str, seed: int, console: Console
+) -> tuple[dict[str, int], Path]:
+    """Outcome or check -> comparisons, from one run with these plants; and the run's folder."""
     spec, notices = build_spec(
         profile=profile,
         only=None,
@@ -75,7 +82,7 @@ def _outcomes(plants: list[str], profile: str, seed: int, console: Console) -> d
                 measured = any(m.exceeded for m in record.measurements) or not raced
                 for check, saw in ((str(record.tier), measured), ("happens-before", raced)):
                     counts[check] = counts.get(check, 0) + int(saw)
-    return counts
+    return counts, folder
 
 
 def _print(console: Console, rows: list[dict[str, object]], false_alarms: int) -> None:

@@ -89,9 +89,9 @@ def report(
     else:
         _print(loaded, written, changes)
     if annotate:
-        from reports.annotations import annotations
+        from reports.annotations import annotation_lines
 
-        for line in annotations(loaded):
+        for line in annotation_lines(loaded):
             typer.echo(line)
 
 

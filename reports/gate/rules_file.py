@@ -54,7 +54,7 @@ def _limits(path: Path, table: Mapping[str, Any]) -> Limits:
                 raise RulesError(f"{where} must be a share from 0 to 1")
         elif not _is_count(value):
             raise RulesError(f"{where} must be a whole number of at least 0")
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
     return Limits(**values)
 
 

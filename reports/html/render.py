@@ -5,16 +5,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
 
+from reports.html.bar_drawing import draw_bars
 from reports.html.lattice_drawing import draw_lattice
+from reports.html.map_drawing import draw_map
+from reports.html.prompt_drawing import draw_prompt
+from reports.html.spark_drawing import draw_spark
 from reports.html.strip_drawing import draw_strip
 from reports.html.token_drawing import draw_tokens
 from reports.load import Run
-from reports.view.changes import Changes
+from reports.view.changes import MEANINGS, Changes
 from reports.view.looks import LOOKS
 from reports.view.page import build_page
 from reports.view.text import number, plural, shortened, visible
@@ -38,9 +43,16 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters.update(shortened=shortened, number=number)
     environment.globals.update(
+        change_meanings=MEANINGS,
+        draw_bars=draw_bars,
         draw_lattice=draw_lattice,
+        draw_map=draw_map,
+        draw_prompt=draw_prompt,
+        draw_spark=draw_spark,
         draw_strip=draw_strip,
         draw_tokens=draw_tokens,
+        look_of=LOOKS.__getitem__,
+        number=number,
         plural=plural,
     )
     return environment
@@ -76,6 +88,7 @@ def render_text(run: Run, changes: Changes | None = None) -> str:
         .render(
             page=page,
             looks=list(LOOKS.values()),
+            marks={str(state): asdict(look) for state, look in LOOKS.items()},
             style=style,
             early=early,
             script=script,

@@ -65,7 +65,7 @@ def draw_tokens(
     columns = []
     for first in range(0, count, per_column):
         last = min(first + per_column, count) - 1
-        error = _largest(errors[first : last + 1])
+        error = largest(errors[first : last + 1])
         height, css = _height(error, low, high)
         columns.append(
             Column(
@@ -102,7 +102,8 @@ def draw_tokens(
     )
 
 
-def _largest(errors: Sequence[float]) -> float:
+def largest(errors: Sequence[float]) -> float:
+    """The largest error; what is no number counts as infinite."""
     return max(errors, key=lambda e: math.inf if math.isnan(e) else e)
 
 

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.record import (
-    Divergence,
-    FindingRecord,
-    Json,
-    Measurement,
-    Outcome,
-    PairRecord,
-)
+from harness.record import Divergence, FindingRecord, Outcome, PairRecord
 from reports.load import Run
+from reports.view.evidence import MeasureRow, measure_row, oracle, ulps, worst_pair
 from reports.view.looks import LOOKS, SEVERITY, Look, state_of
 from reports.view.margins import severity
-from reports.view.text import number, plain, plural, quantity, share_of_bound, shortened, visible
+from reports.view.prompts import PromptView, prompt_views
+from reports.view.text import number, plain, quantity, share_of_bound, shortened
 
-MAX_PROMPT_CHARACTERS = 600
 MAX_PROMPTS = 8
 MAX_SCRIPT_CHARACTERS = 40_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureRow:
-    """One measurement of a finding's worst pair."""
-
-    metric: str
-    value: str
-    bound: str
-    share: str
-    exceeded: bool
-    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +27,6 @@ class TruthLine:
     look: Look
     value: str
     note: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptView:
-    """One prompt of the shrunk case, and its error along the tokens where it is known."""
-
-    index: int
-    text: str
-    errors: tuple[float, ...]
-    """Relative L2 of each token row."""
-    edges: tuple[int, ...]
-    """Token positions at which a chunk begins."""
-    diverges_at: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +57,31 @@ class FindingView:
     reproduce: str
     script: str
     signature: str
+    oracle: str
+    """Which side float64 is nearer to, and by how much; empty where it was not asked."""
+    ulps: tuple[tuple[str, int], ...]
+    """Distance in ulp -> elements, of the worst comparison that must be exact."""
+    compared_with: tuple[str, str, str, str] | None
+    """Which of the noise histograms shows its metric: checkpoint, tier, task, metric."""
 
 
 def findings(run: Run) -> tuple[FindingView, ...]:
     """Worst first: by outcome, then by how far over its bound."""
     pairs = {pair.pair_id: pair for pair in run.pairs}
     layers = {c.name: c.num_layers for c in run.manifest.checkpoints}
+    return tuple(
+        _view(
+            finding,
+            anchor,
+            [pairs[i] for i in finding.pairs if i in pairs],
+            layers.get(finding.checkpoint),
+        )
+        for finding, anchor in _anchored(run)
+    )
+
+
+def _anchored(run: Run) -> list[tuple[FindingRecord, str]]:
+    found: dict[str, FindingRecord] = {}
     ordered = sorted(
         run.findings,
         key=lambda f: (
@@ -103,25 +90,22 @@ def findings(run: Run) -> tuple[FindingView, ...]:
             f.finding_id,
         ),
     )
-    anchors: dict[str, None] = {}
-    views = []
     for finding in ordered:
         anchor = "finding-" + re.sub(r"[^A-Za-z0-9_-]", "-", finding.finding_id)
-        while anchor in anchors:
+        while anchor in found:
             anchor += "-again"
-        anchors[anchor] = None
-        own = [pairs[i] for i in finding.pairs if i in pairs]
-        views.append(_view(finding, anchor, own, layers.get(finding.checkpoint)))
-    return tuple(views)
+        found[anchor] = finding
+    return [(finding, anchor) for anchor, finding in found.items()]
 
 
 def _view(
     finding: FindingRecord, anchor: str, pairs: list[PairRecord], layers: int | None
 ) -> FindingView:
-    measures = _worst_measures(pairs, finding.metric)
+    worst = worst_pair(pairs, finding.metric)
+    measures = () if worst is None else worst.measurements
     unit = next((m.unit for m in measures if m.metric == finding.metric), "")
     bound = "" if finding.bound is None else f", bound {quantity(finding.bound, unit)}"
-    prompts = _prompts(finding)
+    prompts = prompt_views(finding)
     return FindingView(
         anchor=anchor,
         finding_id=finding.finding_id,
@@ -139,7 +123,7 @@ def _view(
         divergence=_divergence(finding.first_divergence, layers),
         axes=_axes(finding),
         truth=_truth(finding, unit),
-        measures=tuple(_row(m) for m in measures),
+        measures=tuple(measure_row(m) for m in measures),
         prompts=tuple(prompts[:MAX_PROMPTS]),
         more_prompts=max(0, len(prompts) - MAX_PROMPTS),
         parameters=tuple(
@@ -149,6 +133,13 @@ def _view(
         reproduce=finding.reproduce,
         script=shortened(finding.script, MAX_SCRIPT_CHARACTERS),
         signature=finding.signature,
+        oracle=oracle(measures),
+        ulps=ulps(pairs),
+        compared_with=(
+            None
+            if worst is None
+            else (finding.checkpoint, str(worst.tier), finding.task, finding.metric)
+        ),
     )
 
 
@@ -204,64 +195,6 @@ def _truth(finding: FindingRecord, unit: str) -> tuple[TruthLine, ...]:
             )
         )
     return tuple(lines)
-
-
-def _worst_measures(pairs: list[PairRecord], metric: str) -> tuple[Measurement, ...]:
-    def how_bad(pair: PairRecord) -> float:
-        return max(
-            (severity(m.value, m.bound) for m in pair.measurements if m.metric == metric),
-            default=-2.0,
-        )
-
-    return max(pairs, key=how_bad).measurements if pairs else ()
-
-
-def _row(m: Measurement) -> MeasureRow:
-    return MeasureRow(
-        metric=m.metric,
-        value=quantity(m.value, m.unit),
-        bound="none: for information" if m.bound is None else quantity(m.bound, m.unit),
-        share=share_of_bound(m.value, m.bound),
-        exceeded=m.exceeded,
-        why=m.why,
-    )
-
-
-def _prompts(finding: FindingRecord) -> list[PromptView]:
-    recorded = finding.case.get("prompts")
-    prompts: list[Json] = list(recorded) if isinstance(recorded, list | tuple) else []
-    views = []
-    for i in range(max(len(prompts), len(finding.token_errors))):
-        errors = finding.token_errors[i] if i < len(finding.token_errors) else ()
-        first = finding.first_divergence
-        views.append(
-            PromptView(
-                index=i,
-                text=_prompt_text(prompts[i]) if i < len(prompts) else "",
-                errors=tuple(map(float, errors)),
-                edges=finding.chunk_edges[i] if i < len(finding.chunk_edges) else (),
-                diverges_at=first.token if first is not None and first.prompt == i else None,
-            )
-        )
-    # The prompt with the largest error comes first; the rest keep their order.
-    return sorted(views, key=lambda p: -_largest(p.errors))
-
-
-def _largest(errors: Sequence[float]) -> float:
-    return max((math.inf if math.isnan(e) else e for e in errors), default=-1.0)
-
-
-def _prompt_text(prompt: Json) -> str:
-    if isinstance(prompt, Mapping):
-        if isinstance(prompt.get("tokens"), list | tuple):
-            ids = [str(t) for t in prompt["tokens"]]
-            text = f"{plural(len(ids), 'token id')}: {', '.join(ids)}"
-        else:
-            parts = [f"{key}: {plain(value)}" for key, value in prompt.items()]
-            text = "\n".join(parts) if len(parts) > 1 else plain(next(iter(prompt.values()), ""))
-    else:
-        text = plain(prompt)
-    return shortened(visible(text), MAX_PROMPT_CHARACTERS)
 
 
 def unexplained(run: Run) -> tuple[PairRecord, ...]:

@@ -61,6 +61,10 @@ class Noise:
     checkpoints: tuple[CheckpointNoise, ...]
     more: int
 
+    @property
+    def all(self) -> tuple[Strip, ...]:
+        return tuple(s for c in self.checkpoints for s in (*c.near, *c.rest, *c.still))
+
 
 def noise(run: Run) -> Noise:
     groups: dict[tuple[str, str, str, str], list[Measurement]] = {}

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 from harness.record import Outcome
 from reports.load import Run
+from reports.view.case_index import CaseIndex, case_index
 from reports.view.changes import Changes
 from reports.view.coverage import Coverage, coverage
 from reports.view.findings import FindingView, findings
+from reports.view.kills import KillMatrix, kill_matrix
 from reports.view.lattice import Lattice, lattices
 from reports.view.noise import Noise, noise
 from reports.view.reasons import Reasons, reasons_of, unexplained_failures, warnings
 from reports.view.setup import Setup, setup
 from reports.view.trust import Trust, trust
-from reports.view.verdict import Verdict, verdict
+from reports.view.verdict import Verdict, false_alarms, verdict
 
 MAX_FINDINGS = 50
 
@@ -25,6 +27,9 @@ class Page:
     changes: Changes | None
     """Against a baseline run, where one was given."""
     lattices: tuple[Lattice, ...]
+    cases: CaseIndex
+    kills: KillMatrix | None
+    false_alarms: str
     findings: tuple[FindingView, ...]
     more_findings: int
     unexplained: Reasons
@@ -44,6 +49,9 @@ def build_page(run: Run, changes: Changes | None = None) -> Page:
         verdict=verdict(run),
         changes=changes,
         lattices=lattices(run),
+        cases=case_index(run, {f.finding_id: f.anchor for f in reversed(found[:MAX_FINDINGS])}),
+        kills=kill_matrix(run.kills),
+        false_alarms=false_alarms(run),
         findings=found[:MAX_FINDINGS],
         more_findings=max(0, len(found) - MAX_FINDINGS),
         unexplained=unexplained_failures(run),

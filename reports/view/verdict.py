@@ -164,6 +164,23 @@ def _statistics(judged: Mapping[tuple[str, str], bool]) -> str:
     )
 
 
+def false_alarms(run: Run) -> str:
+    """How often a run without planted faults fails, as far as this one can tell."""
+    judged = judged_cases(run)
+    trials, failures = len(judged), sum(judged.values())
+    if failures:
+        return (
+            f"{failures:,} of {plural(trials, 'judged case')} fail. Whether they are false alarms "
+            "only a look at them can tell."
+        )
+    if not trials:
+        return "No case was judged."
+    return (
+        f"Not one of {plural(trials, 'judged case')} fails in this run, so a case of this kind is "
+        f"a false alarm with probability below {percent(upper(0, trials))} (95 % confidence)."
+    )
+
+
 def _limits(run: Run) -> tuple[str, ...]:
     """What the figures do not reach, read from what was run."""
     lengths = [n for case in run.cases.values() for n in case.lengths]

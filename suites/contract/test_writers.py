@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from harness.record import FindingRecord, NoticeRecord, Outcome, PairRecord
-from reports.annotations import MAX_LINES, annotations
+from reports.annotations import MAX_LINES, annotation_lines
 from reports.junit import junit
 from reports.load import Run, load_run
 from reports.markdown import MAX_BYTES, block, markdown, span
@@ -144,7 +144,7 @@ def test_a_summary_fits_the_limit(loaded: dict[str, Run]) -> None:
 
 
 def test_annotations_are_lines_of_their_own(loaded: dict[str, Run], name: str) -> None:
-    lines = annotations(loaded[name])
+    lines = annotation_lines(loaded[name])
     assert bool(lines) == (name != "clean")
     assert len(lines) <= MAX_LINES
     for line in lines:
@@ -155,7 +155,7 @@ def test_annotations_are_lines_of_their_own(loaded: dict[str, Run], name: str) -
 def test_more_than_a_step_may_have_are_counted(loaded: dict[str, Run]) -> None:
     one = finding(CHECKPOINTS[0], ())
     many = tuple(replace(one, finding_id=f"F-{i}", title=f"title {i}") for i in range(70))
-    lines = annotations(replace(loaded["clean"], findings=many, pairs=loaded["failing"].pairs))
+    lines = annotation_lines(replace(loaded["clean"], findings=many, pairs=loaded["failing"].pairs))
     assert len(lines) == MAX_LINES
     counted = int(re.search(r"::(\d+) more in the report", lines[-1])[1])  # type: ignore[index]
     assert counted >= 70 - (MAX_LINES - 1)

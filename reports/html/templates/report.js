@@ -81,6 +81,200 @@
     frame.scrollLeft = there - frame.clientWidth / 2;
   }
 
+  // A place in a prompt: text, cosine and map point at the same token.
+  const scaled = (view, step) => (step === "0" ? "no difference" : `at most ${view.dataset.scale.split(" ")[step - 1]}`);
+  for (const view of document.querySelectorAll(".prompt-view[data-tokens]")) {
+    const slider = view.querySelector(".token-slider");
+    const told = view.querySelector(".token-told");
+    const { left, right, edges } = view.dataset;
+    const count = Number(view.dataset.tokens);
+    const starts = edges ? edges.split(",").map(Number) : [];
+    const levels = view.dataset.levels ? view.dataset.levels.split("/") : [];
+    const pitch = (right - left) / count;
+    const place = (token) => {
+      const piece = view.querySelector(`.tk[data-t="${token}"]`);
+      for (const other of view.querySelectorAll(".tk.at")) other.classList.remove("at");
+      if (piece) piece.classList.add("at");
+      const x = Number(left) + (token + 0.5) * pitch;
+      for (const line of view.querySelectorAll(".cursor")) {
+        line.setAttribute("d", `M${x} 14V${line.ownerSVGElement.viewBox.baseVal.height - 30}`);
+      }
+      const parts = [`token ${token}${piece ? ` “${piece.textContent}”` : ""}`];
+      if (starts.length) parts.push(`chunk ${starts.filter((s) => s <= token).length}`);
+      if (levels.length) {
+        const column = Math.floor(token / Number(view.dataset.perColumn));
+        const first = levels.findIndex((row) => row[column] > "0");
+        if (first < 0) parts.push("no layer differs");
+        else {
+          parts.push(`differs from layer ${first * Number(view.dataset.perRow)} on (${scaled(view, levels[first][column])})`);
+          parts.push(`last layer: ${scaled(view, levels[levels.length - 1][column])}`);
+        }
+      }
+      told.textContent = parts.join("; ");
+    };
+    slider.addEventListener("input", () => place(Number(slider.value)));
+    view.addEventListener("click", (event) => {
+      const piece = event.target.closest(".tk");
+      const drawing = event.target.closest("svg.tokens");
+      let token = piece ? Number(piece.dataset.t) : -1;
+      if (drawing) {
+        const box = drawing.getBoundingClientRect();
+        const x = ((event.clientX - box.left) / box.width) * drawing.viewBox.baseVal.width;
+        token = Math.floor((x - left) / pitch);
+      }
+      if (token < 0 || token >= count) return;
+      slider.value = token;
+      place(token);
+    });
+    place(Number(slider.value));
+  }
+
+  // Findings: those that hold every word.
+  const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
+  const findingQuery = document.getElementById("finding-q");
+  if (findingQuery) {
+    const articles = [...document.querySelectorAll(".finding")];
+    const texts = articles.map((a) => a.textContent.toLowerCase());
+    const count = document.getElementById("finding-count");
+    findingQuery.addEventListener("input", () => {
+      const wanted = words(findingQuery.value);
+      let shown = 0;
+      articles.forEach((article, i) => {
+        article.hidden = !wanted.every((word) => texts[i].includes(word));
+        shown += !article.hidden;
+      });
+      count.textContent = `${shown} of ${articles.length} findings`;
+    });
+  }
+
+  // Cases: packed rows, searched here and drawn a page at a time.
+  const body = document.getElementById("case-rows");
+  if (body) {
+    const PAGE = 50;
+    const data = JSON.parse(document.getElementById("case-data").textContent);
+    const word = (i) => data.words[i];
+    const rows = data.rows;
+    const hay = rows.map((r) =>
+      [r[0], word(r[1]), word(r[2]), r[6].map(word).join(" "), r[7].map(word).join(" "), r[8], r[9]].join(" ").toLowerCase(),
+    );
+    const query = document.getElementById("case-q");
+    const outcome = document.getElementById("case-outcome");
+    const checkpoint = document.getElementById("case-checkpoint");
+    const count = document.getElementById("case-count");
+    const more = document.getElementById("case-more");
+    const marks = JSON.parse(document.getElementById("looks").textContent);
+    let found = [];
+    let limit = PAGE;
+    let chosen = "";
+    const element = (tag, text, css) => {
+      const made = document.createElement(tag);
+      if (text !== undefined) made.textContent = text;
+      if (css) made.className = css;
+      return made;
+    };
+    const drawn = (r) => {
+      const line = element("tr", undefined, r[0] === chosen ? "shown" : "");
+      const head = element("th", undefined, "mono");
+      head.scope = "row";
+      const link = element("a", r[0]);
+      link.href = `#case=${encodeURIComponent(r[0])}`;
+      head.append(link);
+      const look = marks[word(r[3])];
+      const state = element("td");
+      const tag = element("abbr", `${look.glyph} ${look.word}`, `tag ${look.css}`);
+      tag.title = look.meaning;
+      state.append(tag);
+      const model = element("td", word(r[1]));
+      model.append(element("br"), element("span", word(r[2]), "quiet"));
+      const notes = element("td", r[6].map(word).join("; "));
+      for (const anchor of r[7]) {
+        const to = element("a", "finding");
+        to.href = `#${word(anchor)}`;
+        notes.append(" ", to);
+      }
+      if (r[9]) notes.append(element("br"), element("span", r[9], "quiet"));
+      const share = r[5] === "over" ? "infinite" : r[5] < 0 ? "" : String(r[5]);
+      line.append(head, state, model, element("td", r[4], "num"), element("td", share, "num"), notes, element("td", r[8], "mono"));
+      return line;
+    };
+    const draw = () => {
+      body.replaceChildren(...found.slice(0, limit).map((i) => drawn(rows[i])));
+      more.hidden = found.length <= limit;
+      const all = rows.length.toLocaleString("en");
+      count.textContent = `${found.length.toLocaleString("en")} of ${all} cases${found.length > limit ? `; the first ${limit} are shown` : ""}`;
+    };
+    const search = () => {
+      const wanted = words(query.value);
+      found = [];
+      for (let i = 0; i < rows.length; i += 1) {
+        if (outcome.value && word(rows[i][3]) !== outcome.value) continue;
+        if (checkpoint.value && word(rows[i][1]) !== checkpoint.value) continue;
+        if (wanted.every((w) => hay[i].includes(w))) found.push(i);
+      }
+      draw();
+    };
+    // The filter is part of the address, so that a view can be sent.
+    const keep = () => {
+      const set = new URLSearchParams();
+      if (query.value) set.set("q", query.value);
+      if (outcome.value) set.set("outcome", outcome.value);
+      if (checkpoint.value) set.set("checkpoint", checkpoint.value);
+      const filter = String(set);
+      history.replaceState(null, "", filter ? `#cases?${filter}` : "#cases");
+    };
+    const changed = () => {
+      limit = PAGE;
+      chosen = "";
+      search();
+      keep();
+    };
+    const follow = () => {
+      const hash = location.hash;
+      if (hash.startsWith("#cases?")) {
+        const set = new URLSearchParams(hash.slice(7));
+        query.value = set.get("q") || "";
+        outcome.value = set.get("outcome") || "";
+        checkpoint.value = set.get("checkpoint") || "";
+      } else if (hash.startsWith("#case=")) {
+        try {
+          chosen = decodeURIComponent(hash.slice(6));
+        } catch (malformed) {
+          return;
+        }
+        query.value = chosen;
+        outcome.value = "";
+        checkpoint.value = "";
+      } else return;
+      limit = PAGE;
+      search();
+      document.getElementById("cases").scrollIntoView();
+    };
+    query.addEventListener("input", changed);
+    outcome.addEventListener("change", changed);
+    checkpoint.addEventListener("change", changed);
+    document.getElementById("case-clear").addEventListener("click", () => {
+      query.value = outcome.value = checkpoint.value = "";
+      changed();
+      query.focus();
+    });
+    more.addEventListener("click", () => {
+      limit += PAGE;
+      draw();
+    });
+    addEventListener("hashchange", follow);
+    search();
+    follow();
+  }
+
+  // Slash goes to the search, as in other places where one reads code.
+  document.addEventListener("keydown", (event) => {
+    const box = document.getElementById("case-q");
+    if (event.key !== "/" || !box || event.target.closest("input, select, textarea")) return;
+    event.preventDefault();
+    box.focus();
+    box.scrollIntoView({ block: "center" });
+  });
+
   // Links into a folded part unfold it; not every browser does so by itself.
   const reveal = () => {
     const target = location.hash && document.getElementById(location.hash.slice(1));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from harness import token_profile
 from harness.judge.output import Float64, Output
 from harness.localise import chunk_edges, localise, noise
 from harness.systems.base import SystemRun, TapRows
@@ -111,3 +112,30 @@ def test_noise_is_the_typical_row() -> None:
 def test_edges_of_several_prompts() -> None:
     plan = [[["0", 0, 4, 6], ["1", 0, 2, 2]], [["0", 4, 2, 6]]]
     assert chunk_edges(plan, 2) == ((4,), ())
+
+
+def test_the_map_shows_every_layer_and_token() -> None:
+    wrong = states()
+    wrong[1:, 4:] *= -1.0
+    found = localise(run(states(), WHOLE), run(wrong, CHUNKED), threshold=0.1)
+    expected = [[2.0 * (layer >= 1 and t >= 4) for t in range(LENGTH)] for layer in range(LAYERS)]
+    assert np.asarray(found.layer_errors) == pytest.approx(np.asarray([expected]))
+    # A row that points the other way: cosine -1, and relative L2 2.
+    assert np.asarray(found.token_cosines) == pytest.approx(np.asarray([expected[-1]]))
+
+
+def test_a_scaled_row_turns_nowhere_and_a_zero_row_has_no_direction() -> None:
+    wrong = states()
+    wrong[-1, 2] *= 3.0
+    wrong[-1, 3] = 0.0
+    found = localise(run(states(), WHOLE), run(wrong, WHOLE), threshold=0.1)
+    assert found.token_errors[0][2:4] == pytest.approx((2.0, 1.0))
+    assert found.token_cosines[0][2] == pytest.approx(0.0, abs=1e-15)
+    assert found.token_cosines[0][3] == float("inf")
+
+
+def test_a_map_too_large_for_a_record_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_profile, "MAX_MAP_ENTRIES", LAYERS * LENGTH - 1)
+    found = localise(run(states(), WHOLE), run(states(1), WHOLE), threshold=0.1)
+    assert found.layer_errors == ((),)
+    assert len(found.token_errors[0]) == LENGTH

@@ -101,6 +101,13 @@ def finding(info: CheckpointInfo, pairs: tuple[str, ...]) -> FindingRecord:
             prompt=0, step=2, chunk=2, layer=1, token=128, relative_l2=0.83
         ),
         token_errors=(errors,),
+        token_cosines=(tuple(e * e / 2 for e in errors),),
+        layer_errors=(
+            tuple(
+                tuple(e if layer else 0.0 for e in errors) for layer in range(info.num_layers + 1)
+            ),
+        ),
+        token_texts=(tuple(f"word{t} " for t in range(len(errors))),),
         chunk_edges=((64, 128),),
         reproduce=f"parity replay F-{info.name[:4]}-3c9d --run 20261129-194510-4f1a",
         script="from harness import replay\n\nreplay.main()\n",

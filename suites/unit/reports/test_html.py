@@ -66,7 +66,18 @@ def test_every_tag_closes(pages: dict[str, Document], name: str) -> None:
 
 def test_sections_answer_in_order(pages: dict[str, Document], name: str) -> None:
     ids = [e.attributes["id"] for e in pages[name].all("section")]
-    assert ids == ["safe", "lattice", "differs", "reproduce", "noise", "trust", "setup", "words"]
+    assert ids == [
+        "safe",
+        "lattice",
+        "differs",
+        "cases",
+        "reproduce",
+        "changed",
+        "trust",
+        "noise",
+        "setup",
+        "words",
+    ]
 
 
 def test_headings_and_landmarks(pages: dict[str, Document], name: str) -> None:
