@@ -1,15 +1,51 @@
-"""Planted defects, one file each; this is their table."""
+"""Planted defects, one file for each class of public bugs; this is their table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import ModuleType
 
-from harness.faults import stage_skips_poststep, stale_input_buffer, unowned_token_rows
+from harness.faults import (
+    buffers,
+    compiling,
+    dtypes,
+    heads,
+    links,
+    masks,
+    norms,
+    ownership,
+    pooling,
+    positions,
+    rows,
+    state,
+    tokens,
+)
 from harness.faults.base import Fault
 
+MODULES: tuple[ModuleType, ...] = (
+    buffers,
+    ownership,
+    state,
+    rows,
+    masks,
+    positions,
+    pooling,
+    norms,
+    dtypes,
+    heads,
+    tokens,
+    compiling,
+    links,
+)
+
+
+def faults_in(module: ModuleType) -> tuple[Fault, ...]:
+    """The faults that a module declares, in its order."""
+    return tuple(value for value in vars(module).values() if isinstance(value, Fault))
+
+
 FAULTS: Mapping[str, Fault] = {
-    module.FAULT.name: module.FAULT
-    for module in (stale_input_buffer, unowned_token_rows, stage_skips_poststep)
+    fault.name: fault for module in MODULES for fault in faults_in(module)
 }
 
 

@@ -4,35 +4,113 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the table of faults is read without loading torch
+    from engine.runner import Runner
+
+Undo = Callable[[], None]
+Apply = Callable[["Runner"], Undo]
+
+
+class FaultClass(StrEnum):
+    """Root causes, as public reports sort themselves."""
+
+    BUFFER = "stale or overwritten buffer, missing order"
+    OWNERSHIP = "missing copy: rows that someone else writes"
+    STATE = "request, chunk or cache state not advanced, cleared or moved"
+    ROWS = "index, length or row-mapping error"
+    MASK = "wrong attention mask"
+    POSITION = "wrong positions"
+    POOLING = "wrong pooling or a missing step after it"
+    NORM = "wrong normalisation or activation"
+    DTYPE = "precision lost"
+    HEAD = "wrong head"
+    TOKENS = "wrong token ids"
+    COMPILE = "compiler or graph error"
+    LINK = "wrong transfer between pipeline stages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One planted defect: a plug-in on a named seam of the engine.
 
-    `exposed_by` and `masked_by` are what a run is expected to find, as `axis=value` sets; no
-    strategy, judge, search, attribution or localisation ever reads them.
+    `exposed_by` and `masked_by` are what a run is expected to find; no strategy, judge, search,
+    attribution or localisation ever reads them.
     """
 
     name: str
+    kind: FaultClass
     plugin: str
     """`module:callable`, importable by spawned workers."""
     mechanism: str
     sources: tuple[str, ...]
-    """Public ids of the bug."""
+    """Public ids of bugs of this mechanism; empty: our own invention."""
     exposed_by: tuple[frozenset[str], ...]
-    """Minimal failing sets expected under a lagging device."""
+    """Minimal failing sets of `axis=value`; the empty set: the baseline itself is wrong."""
     conditions: str
     masked_by: tuple[str, ...]
     magnitude: str
+    checkpoint: str = "tiny-qwen3"
+    """Generated checkpoint whose ordinary cases are expected to kill it."""
+
+    def __call__(self, runner: Runner) -> Undo:
+        """Apply to one rank: a fault is itself the plug-in that its `plugin` names."""
+        return _CALLABLES[self.plugin](runner)
 
 
-def replace_method(owner: Any, name: str, method: Callable[..., Any]) -> Callable[[], None]:
-    """Put `method` on the instance in place of its class's; returns the undo."""
+_CALLABLES: dict[str, Apply] = {}
+"""Plug-in -> what applies it; filled as the modules of faults are imported."""
 
-    def undo() -> None:
-        delattr(owner, name)
+BASELINE = frozenset[str]()
+"""The set of a fault that shows in every configuration: only a reference can tell."""
 
-    setattr(owner, name, method)
-    return undo
+
+def exposed(*sets: str) -> tuple[frozenset[str], ...]:
+    """`exposed("chunk=chunked & pp=2", "async=async")`: two minimal sets."""
+    return tuple(frozenset(part.strip() for part in values.split("&")) for values in sets)
+
+
+def planted(
+    *,
+    name: str,
+    kind: FaultClass,
+    mechanism: str,
+    sources: tuple[str, ...] = (),
+    exposed_by: tuple[frozenset[str], ...] = (BASELINE,),
+    conditions: str,
+    masked_by: tuple[str, ...] = (),
+    magnitude: str,
+    checkpoint: str = "tiny-qwen3",
+) -> Callable[[Apply], Fault]:
+    """Makes `apply(runner) -> undo` a Fault that goes by the function's own place and name."""
+
+    def declare(apply: Apply) -> Fault:
+        fault = Fault(
+            name=name,
+            kind=kind,
+            plugin=f"{apply.__module__}:{apply.__name__}",
+            mechanism=mechanism,
+            sources=sources,
+            exposed_by=exposed_by,
+            conditions=conditions,
+            masked_by=masked_by,
+            magnitude=magnitude,
+            checkpoint=checkpoint,
+        )
+        _CALLABLES[fault.plugin] = apply
+        return fault
+
+    return declare
+
+
+def replace_method(owner: object, name: str, value: object) -> Undo:
+    """Put `value` on the instance in place of what it has or inherits; returns the undo."""
+    own = vars(owner)
+    if name not in own:
+        setattr(owner, name, value)
+        return lambda: delattr(owner, name)
+    before = own[name]
+    setattr(owner, name, value)
+    return lambda: setattr(owner, name, before)
