@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.axes.async_scheduling import ASYNC
@@ -155,9 +155,16 @@ def inapplicable(
     lengths: Sequence[int],
     plan_a: Plan,
     plan_b: Plan,
+    *,
+    surely: Collection[str] = (),
 ) -> str | None:
-    """Why a pair of cells cannot be told apart by this case, known before either ran; else None."""
+    """Why a pair of cells cannot be told apart by this case, known before either ran; else None.
+
+    `surely`: axes that the case alone says can act, so that no plan is an excuse.
+    """
     for name in differing(a, b):
+        if name in surely:
+            continue
         for cell, plan in ((a, plan_a), (b, plan_b)):
             reason = AXES[name].applicable(cell, lengths, plan)
             if reason is not None:

@@ -66,11 +66,25 @@ class CheckpointJudge:
         self._bounds = bounds or Bounds()
 
     def judge(self, cases: Sequence[Executed]) -> Iterator[PowerRecord | PairRecord]:
-        """Power and pair records of every case; the bounds rest on all of them."""
+        """Power and pair records of every case; the bounds rest on all of them.
+
+        On all whose baseline is right, that is: a wrong one is no measure of rounding, and would
+        excuse everything of its length.
+        """
         for case in cases:
             view = CaseView(case, self._dtype, self._store)
             reference = view.reference
-            if view.oracle is not None and reference is not None and not reference.error:
+            if view.oracle is None or reference is None or reference.error:
+                continue
+            pair = oracle_pair(
+                view.subject,
+                reference,
+                view.oracle,
+                power=None,
+                bounds=self._bounds,
+                twin=view.twin,
+            )
+            if pair.outcome is not Outcome.FAIL:
                 self._bounds.errors.observe(view.subject, reference.outputs, view.oracle)
         for case in cases:
             yield from self._judge_case(CaseView(case, self._dtype, self._store))
@@ -132,10 +146,9 @@ def _unreachable(
     lengths: Sequence[int], a: Execution, b: Execution, chunk: int | None
 ) -> str | None:
     """Why the pair's axes cannot act, known from case, plan and settings before it ran."""
-    reason = inapplicable(a.cell, b.cell, lengths, a.plan or (), b.plan or ())
-    if "chunk" in differing(a.cell, b.cell) and chunk is not None and max(lengths) > chunk:
-        # The case alone says that a prompt must be split: a plan that does not is no excuse.
-        reason = None
+    # The case alone says that a prompt must be split: a plan that does not is no excuse.
+    surely = ("chunk",) if chunk is not None and max(lengths) > chunk else ()
+    reason = inapplicable(a.cell, b.cell, lengths, a.plan or (), b.plan or (), surely=surely)
     if reason is None and "async" in differing(a.cell, b.cell):
         reason = cannot_overlap(a.cell, a.settings) or cannot_overlap(b.cell, b.settings)
     return reason

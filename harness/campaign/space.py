@@ -41,6 +41,7 @@ def space_of(
         pair_overhead=max(0, overhead),
         max_case_tokens=plan.max_case_tokens,
         chunkable=checkpoint.kind == "decoder",
+        dimensions=(int(config["hidden_size"]) // 2,),
     )
 
 

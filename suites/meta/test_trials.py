@@ -6,6 +6,7 @@ a plug-in's name and nothing else, and an unplanted trial must find nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from harness.campaign.profile import FENCED_COPY_LAGS
+from harness.case import Case, Prompt
 from harness.faults import fault
 from harness.faults.perturbation import Perturbation
+from harness.record import Outcome
 from harness.trials import explanation
 from harness.trials.bench import TrialBench, fails
 from harness.trials.detection import detect
@@ -33,6 +36,25 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrialBench]:
 
 def test_nothing_is_found_where_nothing_is_planted(bench: TrialBench) -> None:
     assert not fails(bench.judged(bench.cases(0)[0], FENCED_COPY_LAGS)[1])
+
+
+def test_one_split_prompt_is_not_vacuous(bench: TrialBench) -> None:
+    """It must be split, and async cannot act on the one step that gives an answer."""
+    case = Case(task="embed", prompts=(Prompt(tokens=tuple(range(5, 5 + bench.chunk + 1))),))
+    _, pairs = bench.judged(case, FENCED_COPY_LAGS)
+    counts = Counter(pair.outcome for pair in pairs)
+    assert not counts[Outcome.VACUOUS]
+    assert counts[Outcome.PASS] > 10
+    told = {pair.reason for pair in pairs if {"chunk", "async"} <= set(pair.axes)}
+    assert all("async=async cannot act" in reason for reason in told)
+
+
+def test_a_wrong_baseline_is_no_measure_of_rounding(bench: TrialBench) -> None:
+    """One prompt of one token, made wrong, does not excuse a longer one in the next case."""
+    with bench.planted(fault("one-row-step-repeats").plugin):
+        for length in (1, bench.chunk + 1):
+            case = Case(task="embed", prompts=(Prompt(tokens=tuple(range(5, 5 + length))),))
+            assert fails(bench.judged(case, FENCED_COPY_LAGS)[1]), length
 
 
 def test_detection_goes_on_where_it_stopped(bench: TrialBench, tmp_path: Path) -> None:

@@ -39,6 +39,6 @@ def test_the_makefile_calls_what_there_is() -> None:
 
 
 def test_a_call_that_does_not_exist_is_seen() -> None:
-    assert unknown_calls("$(BIN)/parity judge") == ["judge"]
+    assert unknown_calls("$(BIN)/parity conjure") == ["conjure"]
     assert unknown_calls("$(BIN)/parity models --get") == ["models --get"]
     assert unknown_calls("$(BIN)/parity models fetch") == ["models: ['fetch']"]
