@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.faults.base import replace_method
+from harness.faults.base import Undo
+from harness.faults.seams import nothing, on_blocks
 
 if TYPE_CHECKING:  # names are read and drawn without loading torch
     from engine.execution.base import Frame
-    from engine.execution.queue import StepQueue
-    from engine.models.base import Block, LayerCache
     from engine.plan import PlanEntry, StepPlan
     from engine.runner import Runner
 
@@ -62,10 +61,10 @@ class Perturbation:
         layer, token, milli = (int(match.group(i)) for i in (1, 2, 3))
         return cls(layer=layer, token=token, milli=milli, axes=axes)
 
-    def __call__(self, runner: Runner) -> Callable[[], None]:
+    def __call__(self, runner: Runner) -> Undo:
         """Apply to one rank; returns the undo."""
         if not all(_ACTS[axis](runner) for axis in self.axes):
-            return lambda: None
+            return nothing
         return _plant(self, runner)
 
     def touches(self, entry: PlanEntry) -> bool:
@@ -82,46 +81,22 @@ def __getattr__(name: str) -> Any:
     return found
 
 
-def _plant(perturbation: Perturbation, runner: Runner) -> Callable[[], None]:
+def _plant(perturbation: Perturbation, runner: Runner) -> Undo:
     import torch  # noqa: PLC0415 - only where a rank runs
 
     seed = int(hashlib.sha256(perturbation.plugin.encode()).hexdigest()[:8], 16)
     width = runner.model.config.hidden_size
     direction = torch.randn(width, generator=torch.Generator().manual_seed(seed))
     direction = direction / direction.norm() * (perturbation.milli / 1000)
-    stage, submit_block = runner.stage, runner.execution.submit_block
-    steps: list[StepPlan] = []
 
-    def remember(staging: Any, step: Any, *rest: Any) -> None:
-        steps[:] = [step.plan]
-        stage(staging, step, *rest)
-
-    def submit_and_move(
-        queue: StepQueue, index: int, block: Block, cache: LayerCache, frame: Frame
-    ) -> Iterator[None]:
-        yield from submit_block(queue, index, block, cache, frame)
-        if index != perturbation.layer:
-            return
-        rows, first = [], 0
-        for entry in steps[0].entries:
+    def move(frame: Frame, plan: StepPlan) -> None:
+        first, moved = 0, frame.x
+        for entry in plan.entries:
             if perturbation.touches(entry):
-                rows.append(first + perturbation.token - entry.start)
+                row = first + perturbation.token - entry.start
+                moved = moved.clone()
+                moved[row] += direction.to(moved) * moved[row].norm()
             first += entry.count
-        if rows:
-            queue.submit(f"perturb layer {index}", lambda: _move(frame, rows, direction), cost=0)
+        frame.x = moved
 
-    undo_stage = replace_method(runner, "stage", remember)
-    undo_block = replace_method(runner.execution, "submit_block", submit_and_move)
-
-    def undo() -> None:
-        undo_block()
-        undo_stage()
-
-    return undo
-
-
-def _move(frame: Frame, rows: list[int], direction: Any) -> None:
-    moved = frame.x.clone()
-    for row in rows:
-        moved[row] += direction.to(moved) * moved[row].norm()
-    frame.x = moved
+    return on_blocks(runner, move, layer=perturbation.layer, after=True)

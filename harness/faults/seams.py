@@ -6,7 +6,7 @@ compute stream. An added operation costs nothing, so a paced device keeps the pa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,8 @@ from harness.faults.base import Undo, replace_method
 if TYPE_CHECKING:  # the table of faults is read without loading torch
     import torch
 
-    from engine.execution.base import Frame, Submit
+    from engine.execution.base import Frame
+    from engine.execution.queue import StepQueue
     from engine.inputs import InputArrays
     from engine.models.base import Block, LayerCache
     from engine.plan import StepPlan
@@ -79,14 +80,14 @@ def on_blocks(
         stage(staging, step, *rest)
 
     def submit_changed(
-        submit: Submit, index: int, block: Block, cache: LayerCache, frame: Frame
-    ) -> None:
+        queue: StepQueue, index: int, block: Block, cache: LayerCache, frame: Frame
+    ) -> Iterator[None]:
         plan, hit = steps[0], wanted in (index, -1)
         if hit and not after:
-            submit(f"before layer {index}", lambda: change(frame, plan), cost=0)
-        submit_block(submit, index, block, cache, frame)
+            queue.submit(f"before layer {index}", lambda: change(frame, plan), cost=0)
+        yield from submit_block(queue, index, block, cache, frame)
         if hit and after:
-            submit(f"after layer {index}", lambda: change(frame, plan), cost=0)
+            queue.submit(f"after layer {index}", lambda: change(frame, plan), cost=0)
 
     return both(
         replace_method(runner, "stage", remember),
