@@ -434,7 +434,7 @@ class Runner:
             **attest_flags(),
             "batch_invariant": "on" if block.batch_invariant else "off",
             "attention": block.backend,
-            "dtype": str(next(block.parameters()).dtype).removeprefix("torch."),
+            "dtype": str(next(block.products()).dtype).removeprefix("torch."),
         }
 
     def witness(self) -> RankWitness:

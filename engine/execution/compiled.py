@@ -54,21 +54,21 @@ class Compiler:
         compiler.
         """
         block = stage.blocks[0]
-        weight, config = next(block.parameters()), stage.config
+        like, config = next(block.products()), stage.config
         rows, seqs, table, block_size, blocks, window = 37, 5, 7, 13, 11, 17
         slots = blocks * block_size if config.causal else 0
 
         def integers(*shape: int) -> torch.Tensor:
-            return torch.zeros(shape, dtype=torch.int64, device=weight.device)
+            return torch.zeros(shape, dtype=torch.int64, device=like.device)
 
         def cache() -> torch.Tensor:
-            return weight.new_zeros((slots, block.num_kv_heads, block.head_dim))
+            return like.new_zeros((slots, block.num_kv_heads, block.head_dim))
 
         def hidden() -> torch.Tensor:
-            return weight.new_zeros((rows, config.hidden_size))
+            return like.new_zeros((rows, config.hidden_size))
 
         with torch.inference_mode():
-            cos, sin = stage.rotary(torch.arange(rows, device=weight.device))
+            cos, sin = stage.rotary(torch.arange(rows, device=like.device))
             attention = (
                 *(cos[0], sin[0], cache(), cache()),
                 *(integers(seqs + 1), integers(seqs), integers(seqs, table), integers(rows) - 1),

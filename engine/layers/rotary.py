@@ -25,6 +25,15 @@ def rotary_table(
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
+def rotary_tables(
+    positions: torch.Tensor, frequencies: torch.Tensor, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """`rotary_table` for each row of frequencies [K, d / 2] -> two [K, T, d]."""
+    tables = [rotary_table(positions, row, dtype) for row in frequencies.unbind()]
+    cos, sin = (torch.stack(halves) for halves in zip(*tables, strict=True))
+    return cos, sin
+
+
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
     """Turn each pair (x[i], x[i + d / 2]) by its angle. Shapes: x [T, H, d], cos and sin [T, d]."""
     first, second = x.chunk(2, dim=-1)

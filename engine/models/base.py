@@ -9,7 +9,7 @@ sequence (equal row offsets) and with an unused column if one graph is to serve 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -22,6 +22,7 @@ from engine.kernels import kernels_called
 
 if TYPE_CHECKING:
     from engine.models.config import LayerKind, ModelConfig
+    from engine.models.fields import Fields
     from engine.weights import Checkpoint
 
 
@@ -86,10 +87,14 @@ class Block(nn.Module, ABC):
         self.head_dim = config.head_dim
         self.norm_eps = config.norm_eps
         self.causal = config.causal
-        self.scale = config.head_dim**-0.5
+        self.scale = config.attention_scale
         self.backend = options.backend
         self.batch_invariant = options.batch_invariant
         self.kernels = kernels_called(options.kernels)
+
+    def products(self) -> Iterator[nn.Parameter]:
+        """Its matrices [N, K], of the model's dtype; norms may be wider."""
+        return (weight for weight in self.parameters() if weight.dim() == 2)
 
     @abstractmethod
     def attention_inputs(
@@ -178,6 +183,15 @@ class Model(nn.Module, ABC):
     """
 
     block_class: ClassVar[type[Block]]
+
+    @classmethod
+    @abstractmethod
+    def read_config(cls, fields: Fields) -> ModelConfig:
+        """The family's config.json in the engine's terms; what is not implemented is refused.
+
+        Raises:
+            CheckpointError, UnsupportedModelError: see `read_model_config`.
+        """
 
     def __init__(
         self,

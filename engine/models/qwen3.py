@@ -9,7 +9,9 @@ import torch
 from engine.models.base import AttentionOptions
 from engine.models.config import LayerKind, ModelConfig
 from engine.models.decoder import DecoderBlock, DecoderModel
-from engine.weights import Shape, frozen
+from engine.models.fields import Fields
+from engine.models.qwen2 import upper_windows
+from engine.weights import Shape
 
 
 class Qwen3Block(DecoderBlock):
@@ -23,8 +25,8 @@ class Qwen3Block(DecoderBlock):
         read: Callable[[str], torch.Tensor],
     ) -> None:
         super().__init__(config, options, kind, read)
-        self.q_norm = frozen(read("self_attn.q_norm.weight"))
-        self.k_norm = frozen(read("self_attn.k_norm.weight"))
+        self.q_norm = self.read_norm(read, "self_attn.q_norm")
+        self.k_norm = self.read_norm(read, "self_attn.k_norm")
 
     @classmethod
     def tensor_shapes(cls, config: ModelConfig) -> dict[str, Shape]:
@@ -34,11 +36,14 @@ class Qwen3Block(DecoderBlock):
     def normalise_heads(
         self, q: torch.Tensor, k: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        norm = self.kernels.rms_norm
-        return norm(q, self.q_norm, self.norm_eps), norm(k, self.k_norm, self.norm_eps)
+        return self.norm(q, self.q_norm), self.norm(k, self.k_norm)
 
 
 class Qwen3Model(DecoderModel):
-    """The decoder with q and k norms."""
+    """The decoder with q and k norms; windows as in Qwen2."""
 
     block_class = Qwen3Block
+
+    @classmethod
+    def layer_kinds(cls, fields: Fields, count: int) -> tuple[LayerKind, ...]:
+        return upper_windows(fields, count)

@@ -27,8 +27,10 @@ Builder = Callable[[Path, Say], None]
 class Checkpoint:
     """What is known of a checkpoint without opening it.
 
-    `tasks` are the engine's names of the pooling tasks it is meant for; `max_length` is in tokens;
-    `recipe` changes whenever its files would. `reranker` repeats the folder's `reranker.json`.
+    `kind`: a row sees those before it (decoder) or all (encoder), whatever the architecture is
+    called. `tasks` are the engine's names of the pooling tasks it is meant for; `max_length` is in
+    tokens; `recipe` changes whenever its files would. `reranker` repeats the folder's
+    `reranker.json`.
     """
 
     name: str
@@ -54,18 +56,30 @@ def _generated_decoder(name: str) -> Checkpoint:
     )
 
 
+def _generated_encoder(
+    name: str, pooling: Literal["MEAN", "CLS"], max_length: int = generate.ENCODER_POSITIONS
+) -> Checkpoint:
+    return Checkpoint(
+        name=name,
+        kind="encoder",
+        origin="generated",
+        pooling=pooling,
+        tasks=("embed", "token_embed"),
+        max_length=max_length,
+        recipe=generate.RECIPE,
+    )
+
+
 _ALL = (
     _generated_decoder("tiny-qwen3"),
     _generated_decoder("tiny-llama"),
-    Checkpoint(
-        name="tiny-bert",
-        kind="encoder",
-        origin="generated",
-        pooling="MEAN",
-        tasks=("embed", "token_embed"),
-        max_length=generate.ENCODER_POSITIONS,
-        recipe=generate.RECIPE,
-    ),
+    _generated_decoder("tiny-qwen2"),
+    _generated_decoder("tiny-mistral"),
+    _generated_encoder("tiny-gemma3", "MEAN", generate.LONG_ENCODER_POSITIONS),
+    _generated_encoder("tiny-bert", "MEAN"),
+    _generated_encoder("tiny-roberta", "CLS"),
+    _generated_encoder("tiny-modernbert", "CLS", generate.LONG_ENCODER_POSITIONS),
+    _generated_encoder("tiny-distilbert", "MEAN"),
     Checkpoint(
         name="minilm",
         kind="encoder",

@@ -1,8 +1,14 @@
 """Generated checkpoints: small, context-sensitive, and byte-identical wherever they are made.
 
-    tiny-qwen3   Qwen3ForCausalLM, LAST embedder and yes/no reranker, 4,096 positions
-    tiny-llama   LlamaForCausalLM, likewise
-    tiny-bert    BertModel, MEAN embedder, two segment types, 512 positions
+    tiny-qwen3       Qwen3ForCausalLM, LAST embedder and yes/no reranker, 4,096 positions
+    tiny-llama       LlamaForCausalLM, likewise
+    tiny-qwen2       Qwen2ForCausalLM, likewise, with biases
+    tiny-mistral     MistralForCausalLM, likewise, a window of 40 tokens, an LM head of its own
+    tiny-gemma3      Gemma3TextModel, bidirectional MEAN embedder, two kinds of layers
+    tiny-bert        BertModel, MEAN embedder, two segment types, 512 positions
+    tiny-roberta     XLMRobertaModel, CLS embedder, positions begin at 2
+    tiny-modernbert  ModernBertModel, CLS embedder, two kinds of layers, 1,024 positions
+    tiny-distilbert  DistilBertModel, MEAN embedder
 
 `RECIPE` names the bytes: change it whenever any of them changes (the tests hold the hashes).
 """
@@ -17,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from harness.checkpoints import architectures
-from harness.checkpoints.architectures import Architecture
+from harness.checkpoints import decoders, encoders
+from harness.checkpoints.architectures import HIDDEN, Architecture
 from harness.checkpoints.cache import Say, silent
 from harness.checkpoints.layout import write_json, write_sentence_transformers
 from harness.checkpoints.reranker import THINKING_TEMPLATE, RerankerSpec
@@ -27,11 +33,12 @@ from harness.checkpoints.tokenizer_json import (
     END_OF_TEXT,
     decoder_tokenizer,
     encoder_tokenizer,
+    roberta_tokenizer,
 )
 
 RECIPE = "generated-2"
 SEED = 20260
-DECODER_POSITIONS, ENCODER_POSITIONS = 4096, 512
+DECODER_POSITIONS, ENCODER_POSITIONS, LONG_ENCODER_POSITIONS = 4096, 512, 1024
 TINY_RERANKER = RerankerSpec(
     yes=258,
     no=257,
@@ -45,65 +52,144 @@ YES_NO_SPREAD = np.float32(0.125)
 
 def tiny_qwen3(folder: Path, _say: Say = silent) -> None:
     """Write `tiny-qwen3` into an empty folder."""
-    _decoder(folder, architectures.qwen3(max_positions=DECODER_POSITIONS))
+    _reranker(folder, decoders.qwen3(max_positions=DECODER_POSITIONS))
 
 
 def tiny_llama(folder: Path, _say: Say = silent) -> None:
     """Write `tiny-llama` into an empty folder."""
-    _decoder(folder, architectures.llama(max_positions=DECODER_POSITIONS))
+    _reranker(folder, decoders.llama(max_positions=DECODER_POSITIONS))
+
+
+def tiny_qwen2(folder: Path, _say: Say = silent) -> None:
+    """Write `tiny-qwen2` into an empty folder."""
+    _reranker(folder, decoders.qwen2(max_positions=DECODER_POSITIONS))
+
+
+def tiny_mistral(folder: Path, _say: Say = silent) -> None:
+    """Write `tiny-mistral` into an empty folder."""
+    _reranker(folder, decoders.mistral(max_positions=DECODER_POSITIONS), head="lm_head.weight")
+
+
+def tiny_gemma3(folder: Path, _say: Say = silent) -> None:
+    """Write `tiny-gemma3` into an empty folder."""
+    architecture = decoders.gemma3(max_positions=LONG_ENCODER_POSITIONS)
+    _decoder(folder, architecture, draw(architecture.tensors, SEED), LONG_ENCODER_POSITIONS, "MEAN")
 
 
 def tiny_bert(folder: Path, _say: Say = silent) -> None:
     """Write `tiny-bert` into an empty folder."""
-    architecture = architectures.bert(max_positions=ENCODER_POSITIONS)
-    _model(folder, architecture, draw(architecture.tensors, SEED), encoder_tokenizer())
+    architecture = encoders.bert(max_positions=ENCODER_POSITIONS)
+    _encoder(folder, architecture, ENCODER_POSITIONS, "MEAN", segments=True)
+
+
+def tiny_distilbert(folder: Path, _say: Say = silent) -> None:
+    """Write `tiny-distilbert` into an empty folder."""
+    architecture = encoders.distilbert(max_positions=ENCODER_POSITIONS)
+    _encoder(folder, architecture, ENCODER_POSITIONS, "MEAN")
+
+
+def tiny_modernbert(folder: Path, _say: Say = silent) -> None:
+    """Write `tiny-modernbert` into an empty folder."""
+    architecture = encoders.modernbert(max_positions=LONG_ENCODER_POSITIONS)
+    _encoder(folder, architecture, LONG_ENCODER_POSITIONS, "CLS")
+
+
+def tiny_roberta(folder: Path, _say: Say = silent) -> None:
+    """Write `tiny-roberta` into an empty folder."""
+    architecture = encoders.roberta(max_positions=ENCODER_POSITIONS)
+    _model(folder, architecture, draw(architecture.tensors, SEED), roberta_tokenizer())
     write_json(
         folder / "tokenizer_config.json",
         {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "model_max_length": ENCODER_POSITIONS,
-            "pad_token": "[PAD]",
-            "unk_token": "[UNK]",
-            "cls_token": "[CLS]",
-            "sep_token": "[SEP]",
-            "mask_token": "[MASK]",
-            "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+            "bos_token": "<s>",
+            "eos_token": "</s>",
+            "pad_token": "<pad>",
+            "unk_token": "<unk>",
+            "cls_token": "<s>",
+            "sep_token": "</s>",
+            "mask_token": "<mask>",
+            "model_input_names": ["input_ids", "attention_mask"],
         },
     )
     write_sentence_transformers(
-        folder, pooling="MEAN", hidden_size=architectures.HIDDEN, max_length=ENCODER_POSITIONS
+        folder, pooling="CLS", hidden_size=HIDDEN, max_length=ENCODER_POSITIONS
     )
 
 
 GENERATORS: dict[str, Callable[[Path, Say], None]] = {
     "tiny-qwen3": tiny_qwen3,
     "tiny-llama": tiny_llama,
+    "tiny-qwen2": tiny_qwen2,
+    "tiny-mistral": tiny_mistral,
+    "tiny-gemma3": tiny_gemma3,
     "tiny-bert": tiny_bert,
+    "tiny-roberta": tiny_roberta,
+    "tiny-modernbert": tiny_modernbert,
+    "tiny-distilbert": tiny_distilbert,
 }
 
 
-def _decoder(folder: Path, architecture: Architecture) -> None:
+def _reranker(
+    folder: Path, architecture: Architecture, *, head: str = "model.embed_tokens.weight"
+) -> None:
+    """A LAST embedder that is a yes/no reranker as well; `head` names the LM head's tensor."""
     tensors = draw(architecture.tensors, SEED)
-    rows = tensors["model.embed_tokens.weight"]
+    rows = tensors[head]
     # Unrelated rows give logits of +-11, whose sigmoid no longer moves with the prompt; an eighth
     # of the spread gives logits of about +-1. Scaling by a power of two is exact everywhere.
     rows[TINY_RERANKER.yes] = rows[TINY_RERANKER.no] + YES_NO_SPREAD * rows[TINY_RERANKER.yes]
+    _decoder(folder, architecture, tensors, DECODER_POSITIONS, "LAST")
+    TINY_RERANKER.write(folder, THINKING_TEMPLATE)
+
+
+def _decoder(
+    folder: Path,
+    architecture: Architecture,
+    tensors: dict[str, NDArray[np.float32]],
+    positions: int,
+    pooling: str,
+) -> None:
     _model(folder, architecture, tensors, decoder_tokenizer())
     write_json(
         folder / "tokenizer_config.json",
         {
             "tokenizer_class": "PreTrainedTokenizerFast",
-            "model_max_length": DECODER_POSITIONS,
+            "model_max_length": positions,
             "eos_token": END_OF_TEXT,
             "pad_token": END_OF_TEXT,
             "padding_side": "left",  # as Qwen3-Embedding, whose LAST token is then the last column
             "model_input_names": ["input_ids", "attention_mask"],
         },
     )
-    write_sentence_transformers(
-        folder, pooling="LAST", hidden_size=architectures.HIDDEN, max_length=DECODER_POSITIONS
+    write_sentence_transformers(folder, pooling=pooling, hidden_size=HIDDEN, max_length=positions)
+
+
+def _encoder(
+    folder: Path,
+    architecture: Architecture,
+    positions: int,
+    pooling: str,
+    *,
+    segments: bool = False,
+) -> None:
+    inputs = ["input_ids", "token_type_ids", "attention_mask"]
+    _model(folder, architecture, draw(architecture.tensors, SEED), encoder_tokenizer())
+    write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_max_length": positions,
+            "pad_token": "[PAD]",
+            "unk_token": "[UNK]",
+            "cls_token": "[CLS]",
+            "sep_token": "[SEP]",
+            "mask_token": "[MASK]",
+            "model_input_names": inputs if segments else inputs[::2],
+        },
     )
-    TINY_RERANKER.write(folder, THINKING_TEMPLATE)
+    write_sentence_transformers(folder, pooling=pooling, hidden_size=HIDDEN, max_length=positions)
 
 
 def _model(

@@ -17,6 +17,7 @@ VOCAB_SIZE = 1024
 END_OF_TEXT, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 DECODER_SPECIALS = (END_OF_TEXT, TURN_START, TURN_END, "<think>", "</think>")
 ENCODER_SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+ROBERTA_SPECIALS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 ANSWERS = ("yes", "no", " yes", " no")
 """Always one token each, so that a yes/no reranker can read two rows of the LM head."""
 
@@ -47,6 +48,21 @@ def encoder_tokenizer() -> dict[str, Any]:
         "special_tokens": _template_specials(("[CLS]", "[SEP]"), vocabulary),
     }
     return _document(encoding, vocabulary, ENCODER_SPECIALS, template)
+
+
+def roberta_tokenizer() -> dict[str, Any]:
+    """XLM-R's arrangement: specials first, `<s> A </s>`; a pair adds `</s> B </s>`, type 0 too."""
+    encoding = _encoding(VOCAB_SIZE - len(ROBERTA_SPECIALS))
+    vocabulary = [*ROBERTA_SPECIALS, *encoding.pieces]
+    end = _special("</s>", 0)
+    single = [_special("<s>", 0), _sequence("A", 0), end]
+    template = {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": [*single, end, _sequence("B", 0), end],
+        "special_tokens": _template_specials(("<s>", "</s>"), vocabulary),
+    }
+    return _document(encoding, vocabulary, ROBERTA_SPECIALS, template)
 
 
 def token_id(document: dict[str, Any], text: str) -> int:

@@ -2,7 +2,8 @@
 
 `Oracle(path)` computes in float64 from the checkpoint's weights as they are after rounding to
 float32; `Oracle(path, dtype="float32")` is the plain Hugging Face model, whose distance from the
-former is "Hugging Face's own error". Every result is float64, owned by the caller, on the CPU.
+former is "Hugging Face's own error". For half precision `weights` names the dtype to round to, so
+that both start from the same. Every result is float64, owned by the caller, on the CPU.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from transformers import AutoModel
 from transformers.utils import logging as transformers_logging
 
 from harness.oracle.errors import IncompleteWeights, InvalidPrompt
-from harness.oracle.precision import replace_norms, require_float64
+from harness.oracle.precision import replace_norms, replace_rotations, require_float64
 from harness.oracle.warmup import settle_vector_math
 
-Dtype = Literal["float64", "float32"]
+Dtype = Literal["float64", "float32", "bfloat16", "float16"]
 Pooling = Literal["LAST", "MEAN", "CLS"]
 POOLINGS: tuple[Pooling, ...] = ("LAST", "MEAN", "CLS")
+_POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta")
 _REMEMBERED = 4  # several outputs of one prompt (LAST, tokens, a score) are asked for in a row
 
 
@@ -84,16 +86,18 @@ class Oracle:
     Owns: the Hugging Face module and the hidden states of the last few prompts.
     """
 
-    def __init__(self, path: Path, *, dtype: Dtype = "float64") -> None:
+    def __init__(self, path: Path, *, dtype: Dtype = "float64", weights: Dtype = "float32") -> None:
+        """`dtype` to compute in, from the checkpoint's weights rounded to `weights` first."""
         settle_vector_math()
         self._path = path
-        self._dtype = {"float64": torch.float64, "float32": torch.float32}[dtype]
-        # Weights pass through float32 first, so that both dtypes start from the same rounded ones.
-        self._model = _load(path).to(self._dtype)
+        self._dtype: torch.dtype = getattr(torch, dtype)
+        self._rounded: torch.dtype = getattr(torch, weights)
+        self._model = _load(path).to(self._rounded).to(self._dtype)
         self._remembered: OrderedDict[tuple[object, object], torch.Tensor] = OrderedDict()
         if dtype == "float64":
             replace_norms(self._model)
-            require_float64(self._model, lambda: self._forward((0, 1, 2), None))
+            replace_rotations(self._model)
+            require_float64(self._model, lambda: self._forward((3, 4, 5), None))
 
     def hidden(
         self, token_ids: Sequence[int], type_ids: Sequence[int] | None = None
@@ -198,7 +202,7 @@ class Oracle:
         with safe_open(self._path / "model.safetensors", framework="pt") as tensors:
             head = tensors.get_slice("lm_head.weight")
             rows = torch.cat([head[row : row + 1] for row in ids])
-        return rows.to(torch.float32).to(self._dtype)
+        return rows.to(self._rounded).to(self._dtype)
 
     def _validate(self, token_ids: Sequence[int], type_ids: Sequence[int] | None) -> None:
         config = self._model.config
@@ -207,6 +211,13 @@ class Oracle:
             config.max_position_embeddings,
             config.vocab_size,
         )
+        if config.model_type in _POSITIONS_AFTER_PADDING:
+            longest -= config.pad_token_id + 1
+            if config.pad_token_id in token_ids:
+                raise InvalidPrompt(
+                    f"expected a prompt without the padding token {config.pad_token_id}, which "
+                    f"{config.model_type} gives no position of its own"
+                )
         if not 1 <= count <= longest:
             raise InvalidPrompt(f"expected 1 to {longest} tokens, got {count}")
         lowest, highest = min(token_ids), max(token_ids)
@@ -228,6 +239,7 @@ class Oracle:
 
 def _load(path: Path) -> Any:  # transformers' auto classes are untyped
     transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()  # a head beside the model is no news: see below
     model, report = AutoModel.from_pretrained(
         path,
         dtype=torch.float32,
