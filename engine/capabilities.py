@@ -17,9 +17,9 @@ def resolve(config: EngineConfig, model: ModelConfig) -> EngineConfig:
     """Fill in every `None` that depends on the model and refuse what cannot be run.
 
     Raises:
-        ConfigurationError: more stages than layers, tensor ranks that do not divide a layer, an
-            encoder asked to chunk, a budget that cannot hold a prompt, a missing compiler, a length
-            the model has no positions for.
+        ConfigurationError: more stages than layers, tensor ranks that do not divide a layer, a
+            bidirectional model asked to chunk, a budget that cannot hold a prompt, a missing
+            compiler, a length the model has no positions for.
     """
     stages = config.parallel.pipeline_parallel_size
     if stages > model.num_layers:
@@ -31,10 +31,11 @@ def resolve(config: EngineConfig, model: ModelConfig) -> EngineConfig:
         model, model_class(model.architecture).block_class, config.parallel.tensor_parallel_size
     )
     scheduler = config.scheduler
-    if model.family == "encoder" and scheduler.chunked_prefill:
+    if not model.causal and scheduler.chunked_prefill:
+        what = "an encoder" if model.family == "encoder" else "a bidirectional decoder"
         raise ConfigurationError(
-            f"{config.model.name} is an encoder: every token attends to tokens after it, so a "
-            "prompt cannot be split over steps. Turn chunked_prefill off"
+            f"{config.model.name} is {what}: every token attends to tokens after it, so a prompt "
+            "cannot be split over steps. Turn chunked_prefill off"
         )
     chunked = model.causal if scheduler.chunked_prefill is None else scheduler.chunked_prefill
     length = config.max_model_len or model.max_positions

@@ -118,6 +118,19 @@ class Engine:
                 f"request {name!r}: {len(request.type_ids)} type ids for "
                 f"{request.num_tokens} tokens"
             )
+        types = max(self.model_config.type_vocab_size, 1)
+        foreign = [t for t in request.type_ids if not 0 <= t < types]
+        if foreign:
+            raise RequestError(
+                f"request {name!r}: type id {foreign[0]} is out of range; "
+                f"{self.config.model.name} has segments 0..{types - 1}. Leave type_ids out, or "
+                "use a model that has segments"
+            )
+        if self.model_config.padding_id in request.token_ids:
+            raise RequestError(
+                f"request {name!r} holds the padding token {self.model_config.padding_id}, to which "
+                f"{self.model_config.architecture} gives no position of its own; take it out"
+            )
         self._rules.check_params(request)
 
     def apply_plugin(self, name: str) -> None:

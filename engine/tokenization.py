@@ -27,7 +27,7 @@ class TokenizedPrompt:
 
     token_ids: tuple[int, ...]
     type_ids: tuple[int, ...]
-    """Segment of each token; empty when all are in segment 0."""
+    """Segment of each token; empty when all are in segment 0, or the model has no segments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,7 @@ class Tokenizer:
             raise CheckpointError(f"cannot read {file}: {error}. Download it again") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        self._has_segments = _has_segments(self._folder)
 
     @property
     def vocab_size(self) -> int:
@@ -142,8 +143,15 @@ class Tokenizer:
         )
         if not encoding.ids:
             raise RequestError(f"{name}={text!r} has no tokens: expected at least one")
-        types = tuple(encoding.type_ids)
+        types = tuple(encoding.type_ids) if self._has_segments else ()
         return TokenizedPrompt(token_ids=tuple(encoding.ids), type_ids=types if any(types) else ())
+
+
+def _has_segments(folder: Path) -> bool:
+    """Whether the model tells segments apart: a template made for BERT marks them for DistilBERT
+    as well, which has none. A tokenizer without a model keeps them."""
+    file = folder / "config.json"
+    return not file.is_file() or read_json_object(file).get("type_vocab_size", 0) > 1
 
 
 def _refuse_empty(name: str, text: str) -> None:

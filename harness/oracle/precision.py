@@ -42,9 +42,10 @@ def replace_norms(model: nn.Module) -> int:
     for parent in list(model.modules()):
         for name, child in parent.named_children():
             kind = type(child).__name__
+            gemma: Any = child
             if kind == "Gemma3RMSNorm":  # stores what is added to one
-                offset = nn.Parameter(1.0 + child.weight.detach(), requires_grad=False)
-                setattr(parent, name, TrueDtypeRMSNorm(offset, child.eps))
+                offset = nn.Parameter(1.0 + gemma.weight.detach(), requires_grad=False)
+                setattr(parent, name, TrueDtypeRMSNorm(offset, gemma.eps))
                 replaced += 1
             elif kind.endswith("RMSNorm") and hasattr(child, "variance_epsilon"):
                 weight, epsilon = child.weight, child.variance_epsilon

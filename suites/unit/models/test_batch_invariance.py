@@ -12,6 +12,7 @@ import torch
 from engine.attention import op
 from engine.models import Model, load_model
 from harness.checkpoints.catalogue import path_of
+from harness.checkpoints.generate import GENERATORS
 from suites.unit import few_rows
 from suites.unit.models.packed import Call, PackedRun, eager, prompt
 
@@ -51,12 +52,21 @@ def test_chunk_size_changes_no_bit(chunk: int, call: Call) -> None:
     assert run.steps == -(-LENGTH // chunk)  # it really was cut
 
 
-@pytest.mark.parametrize("name", ["tiny-qwen3", "tiny-llama", "tiny-bert"])
+@pytest.mark.parametrize("name", GENERATORS)
 def test_company_changes_no_bit(name: str) -> None:
     model = invariant_model(name)
     prompts = [prompt(n, seed=n) for n in (1, LENGTH, 9, 2, 33)]
     for ids, hidden in zip(prompts, PackedRun(model=model, prompts=prompts).hidden(), strict=True):
         assert torch.equal(hidden, PackedRun(model=model, prompts=[ids]).hidden()[0])
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_chunk_size_changes_no_bit_behind_a_window(chunk: int) -> None:
+    """A window of 40 tokens: most chunks begin with keys that none of their rows sees."""
+    model, ids = invariant_model("tiny-mistral"), prompt(LENGTH)
+    alone = PackedRun(model=model, prompts=[ids]).hidden()[0]
+    chunked = PackedRun(model=model, prompts=[ids], chunk=chunk)
+    assert torch.equal(chunked.hidden()[0], alone)
 
 
 def test_keys_beyond_one_tile_change_no_bit() -> None:

@@ -10,6 +10,7 @@ import torch
 
 from engine.models import load_model
 from harness.checkpoints.catalogue import path_of
+from harness.checkpoints.generate import GENERATORS
 from suites.unit.models.packed import PackedRun, prompt
 
 SHAPES = (
@@ -53,7 +54,7 @@ def compiled(backend: CountingBackend | str) -> Callable[..., torch.Tensor]:
     return torch.compile(call, fullgraph=True, dynamic=True, backend=backend)
 
 
-@pytest.mark.parametrize("name", ["tiny-qwen3", "tiny-llama", "tiny-bert"])
+@pytest.mark.parametrize("name", GENERATORS)
 def test_one_graph_serves_all_layers_and_batch_shapes(name: str) -> None:
     model, backend = load_model(path_of(name)), CountingBackend()
     call = compiled(backend)

@@ -10,9 +10,10 @@ import torch
 from engine.errors import ConfigurationError
 from engine.models import AttentionMetadata, LayerCache, load_model
 from harness.checkpoints.catalogue import path_of
+from harness.checkpoints.generate import GENERATORS
 from suites.unit.models.packed import PackedRun, prompt
 
-NAMES = ("tiny-qwen3", "tiny-llama", "tiny-bert")
+NAMES = tuple(GENERATORS)
 
 
 @pytest.mark.parametrize("name", NAMES)
