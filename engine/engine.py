@@ -128,7 +128,7 @@ class Engine:
             )
         if self.model_config.padding_id in request.token_ids:
             raise RequestError(
-                f"request {name!r} holds the padding token {self.model_config.padding_id}, to which "
+                f"request {name!r} holds the padding token {self.model_config.padding_id}, which "
                 f"{self.model_config.architecture} gives no position of its own; take it out"
             )
         self._rules.check_params(request)

@@ -16,9 +16,10 @@ from engine.models.decoder import DecoderBlock
 from engine.models.split import layer_reader
 from engine.weights import Checkpoint
 from harness.checkpoints.catalogue import path_of
+from harness.checkpoints.generate import GENERATORS
 from suites.unit.models.packed import prompt
 
-NAMES = ("tiny-qwen3", "tiny-llama", "tiny-bert")
+NAMES = tuple(GENERATORS)
 RANKS = 2
 
 
