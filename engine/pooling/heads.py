@@ -44,7 +44,10 @@ class EmbeddingHead:
         if params.dimensions is not None and params.dimensions < rows.shape[-1]:
             rows = rows[..., : params.dimensions]
         normalize = self._normalize if params.normalize is None else params.normalize
-        return F.normalize(rows, p=2.0, dim=-1) if normalize else rows
+        if not normalize:
+            return rows
+        wide = torch.promote_types(rows.dtype, torch.float32)  # a norm in half precision is rounded
+        return F.normalize(rows.to(wide), p=2.0, dim=-1).to(rows.dtype)
 
 
 class ClassifierHead:
