@@ -12,7 +12,7 @@ from torch import nn
 
 from engine.errors import CheckpointError
 from engine.layers.activation import ACTIVATIONS
-from engine.layers.affine import Affine, Read
+from engine.models.affine import Affine, Read
 from engine.models.base import AttentionOptions, Block, Model
 from engine.models.config import LayerKind, ModelConfig
 from engine.models.fields import Fields

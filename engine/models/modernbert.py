@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from engine.layers.activation import ACTIVATIONS
-from engine.layers.affine import Affine, Read
 from engine.layers.rotary import inverse_frequencies, rotary_tables
+from engine.models.affine import Affine, Read
 from engine.models.base import AttentionOptions, Block, Model
 from engine.models.bert import whole_heads
 from engine.models.config import LayerKind, ModelConfig
