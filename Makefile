@@ -20,12 +20,14 @@ BIN := .venv/bin
 READY := .venv/.ready
 LOCK_VENV := .lock-venv
 WORKERS ?= 2
+GPU_SUITES := suites/gpu suites/kernels suites/unit suites/parity
+GPU_WORKERS ?= 8
 RUN ?=
 
-.PHONY: help setup parity test lint fmt types arch check bench models report faults lock clean
+.PHONY: help setup parity test test-gpu lint fmt types arch check bench models report faults lock clean
 
 help: ## List the verbs
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: $(READY) ## Make or update .venv from requirements.lock
 
@@ -50,6 +52,11 @@ parity: $(READY) ## Judge the engine: profile pr, on real checkpoints where they
 test: $(READY) ## Run every suite; ends with pytest's closing line
 	@DEBIAN_FRONTEND=noninteractive .ci/browser
 	$(BIN)/python -m pytest suites -n $(WORKERS)
+
+# No environment is made: a machine with a GPU has its torch. Packages that it lacks are the reason
+# for what suites/conftest.py leaves out, aloud.
+test-gpu: ## Run the suites that make sense on a GPU: make test-gpu PYTHON=python3
+	PYTHONPATH=. $(PYTHON) -m pytest $(GPU_SUITES) $(if $(GPU_WORKERS),-n $(GPU_WORKERS)) -rs
 
 lint: $(READY) ## Check style and likely bugs (ruff)
 	$(BIN)/ruff check .

@@ -6,9 +6,11 @@ staging has a single last reader. Legend: T rows of the packed batch (padded), S
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 
+import numpy as np
 import torch
 
 from engine.plan import StepPlan
@@ -79,34 +81,48 @@ class InputArrays:
         padded_tokens: int,
     ) -> None:
         """Write one step. Padding rows: token 0, no KV slot (-1), past the last row offset."""
-        row = 0
-        for index, entry in enumerate(plan.entries):
-            request, allocation = requests[entry.request_id], allocations[entry.request_id]
-            rows = slice(row, row + entry.count)
-            self["token_ids"][rows] = torch.tensor(request.token_ids[entry.start : entry.end])
-            types = request.type_ids[entry.start : entry.end]
-            self["type_ids"][rows] = torch.tensor(types) if types else 0
-            self["token_to_seq"][rows] = index
-            self["row_offsets"][index] = row
-            self["state_slots"][index] = allocation.slot
-            self["is_new"][index] = int(entry.start == 0)
-            self["counts"][index] = entry.count
+        entries = plan.entries
+        counts = [entry.count for entry in entries]
+        offsets = [0, *accumulate(counts)]
+        total, num_seqs = offsets[-1], len(entries)
+        per_entry = [(requests[e.request_id], allocations[e.request_id], e) for e in entries]
+        self._write("token_ids", (r.token_ids[e.start : e.end] for r, _, e in per_entry), total)
+        types = ((r.type_ids or (0,) * e.end)[e.start : e.end] for r, _, e in per_entry)
+        self._write("type_ids", types, total)
+        columns = {
+            "row_offsets": offsets,
+            "state_slots": [allocation.slot for _, allocation, _ in per_entry],
+            "is_new": [int(entry.start == 0) for entry in entries],
+            "counts": counts,
+        }
+        for name, column in columns.items():
+            self[name][: len(column)] = torch.tensor(column)
+        self["row_offsets"][num_seqs + 1 :] = total
+
+        sequence = torch.repeat_interleave(torch.arange(num_seqs), torch.tensor(counts))
+        self["token_to_seq"][:total] = sequence
+        paged = False
+        for index, (_, allocation, _) in enumerate(per_entry):
             if allocation.blocks:
+                paged = True
                 blocks = torch.tensor(allocation.blocks)
                 self["block_tables"][index, : len(blocks)] = blocks
-                positions = torch.arange(entry.start, entry.end)
-                self["slot_mapping"][rows] = (
-                    blocks[positions // block_size] * block_size + positions % block_size
-                )
-            else:
-                self["slot_mapping"][rows] = -1
-            row += entry.count
-        self["row_offsets"][len(plan.entries) :] = row
-        padding = slice(row, padded_tokens)
-        self["token_ids"][padding] = 0
-        self["type_ids"][padding] = 0
-        self["token_to_seq"][padding] = 0
+        if paged:
+            starts = torch.tensor([e.start - row for e, row in zip(entries, offsets, strict=False)])
+            positions = torch.arange(total) + starts[sequence]
+            blocks = self["block_tables"][sequence, positions // block_size]
+            self["slot_mapping"][:total] = blocks * block_size + positions % block_size
+        else:
+            self["slot_mapping"][:total] = -1
+        padding = slice(total, padded_tokens)
+        for name, value in (("token_ids", 0), ("type_ids", 0), ("token_to_seq", 0)):
+            self[name][padding] = value
         self["slot_mapping"][padding] = -1
+
+    def _write(self, name: str, pieces: Iterable[Sequence[int]], total: int) -> None:
+        """The first `total` values of an array, from pieces one after another."""
+        flat = np.fromiter(chain.from_iterable(pieces), dtype=np.int64, count=total)
+        self[name][:total] = torch.from_numpy(flat)
 
     def load(self, staging: InputArrays) -> None:
         """The copy to the device: reads `staging` when it RUNS, like a pinned-memory copy."""

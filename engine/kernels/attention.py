@@ -42,7 +42,7 @@ def tiles_for(dtype: torch.dtype, head_dim: int) -> Tiles:
         side = 32 if head_dim <= 32 else 16
         return Tiles(rows=side, keys=side, warps=4, stages=2)
     if head_dim > 64:
-        return Tiles(rows=128, keys=64, warps=8, stages=3)
+        return Tiles(rows=128, keys=128, warps=8, stages=2)
     return Tiles(rows=128, keys=64, warps=4, stages=3)
 
 

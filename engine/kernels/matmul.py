@@ -26,7 +26,7 @@ class Tiles(NamedTuple):
     stages: int
 
 
-HALF_TILES: Final = Tiles(rows=128, columns=128, inner=64, warps=8, stages=4)
+HALF_TILES: Final = Tiles(rows=128, columns=128, inner=64, warps=8, stages=3)
 FLOAT_TILES: Final = Tiles(rows=32, columns=64, inner=32, warps=4, stages=2)
 """float32 takes no tensor cores: tf32 would round the inputs."""
 BAND: Final = 8

@@ -1,0 +1,189 @@
+"""Embedding throughput on a GPU, of Qwen3-0.6B's shape in bfloat16, against its products alone.
+
+The ceiling is what the layers' own matrix products reach by themselves in the same run. Operations
+are counted as two for each multiply-add: all weights of the layers, and half of the square of the
+prompt for causal attention.
+
+    PYTHONPATH=. python3 -m pytest suites/bench/test_gpu_throughput.py -m bench -s
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from engine.config import (
+    EXECUTION_MODES,
+    CacheConfig,
+    EngineConfig,
+    ExecutionConfig,
+    SchedulerConfig,
+)
+from engine.engine import Engine
+from engine.request import PoolingRequest, Task
+from engine.resources import Resources
+from suites.bench.shape import QWEN3_0_6B, write
+from suites.figures import show
+
+pytestmark = [
+    pytest.mark.bench,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="measures a GPU"),
+]
+
+LAYERS, HIDDEN, INNER, QUERIES, KEYS = 28, 1024, 3072, 2048, 1024
+PRODUCTS = ((QUERIES + 2 * KEYS, HIDDEN), (HIDDEN, QUERIES), (2 * INNER, HIDDEN), (HIDDEN, INNER))
+"""(N, K) of a layer's products."""
+WEIGHTS = LAYERS * sum(n * k for n, k in PRODUCTS)
+BUDGET = 32768
+"""Tokens of a step."""
+LOADS = {512: 512, 8192: 32}
+"""Prompt length -> prompts of a run: eight steps."""
+REPEATS = 3
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("shape"), QWEN3_0_6B)
+
+
+def config(model: Path) -> EngineConfig:
+    return EngineConfig(
+        model=model,
+        device="cuda",
+        max_model_len=8192,
+        cache=CacheConfig(num_blocks=3 * BUDGET // 16 + 1024),
+        execution=ExecutionConfig(attention="triton", dtype="bfloat16"),
+        scheduler=SchedulerConfig(
+            max_num_batched_tokens=BUDGET, max_num_seqs=BUDGET // 512, async_scheduling=True
+        ),
+    )
+
+
+def prompts(length: int, count: int, task: Task = Task.EMBED) -> list[PoolingRequest]:
+    draw = random.Random(length)
+    return [
+        PoolingRequest(
+            request_id=str(index),
+            token_ids=tuple(draw.randrange(150_000) for _ in range(length)),
+            task=task,
+        )
+        for index in range(count)
+    ]
+
+
+def operations(length: int, count: int) -> float:
+    """Of `count` causal prompts: products, and attention over half of the square."""
+    attention = LAYERS * 4 * QUERIES * length * length / 2
+    return count * (2 * WEIGHTS * length + attention)
+
+
+def seconds(engine: Engine, requests: Sequence[PoolingRequest]) -> float:
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    engine.run(requests)
+    return time.perf_counter() - began
+
+
+def ceiling(rows: int = BUDGET) -> float:
+    """Operations a second of a layer's products, one after another, as a layer has them."""
+    operands = [
+        (
+            torch.randn(rows, k, device="cuda", dtype=torch.bfloat16),
+            torch.randn(n, k, device="cuda", dtype=torch.bfloat16),
+        )
+        for n, k in PRODUCTS
+    ]
+    times = []
+    for repeat in range(8):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in "ab")
+        start.record()
+        for _ in range(10):
+            for x, weight in operands:
+                F.linear(x, weight)
+        end.record()
+        torch.cuda.synchronize()
+        if repeat > 2:
+            times.append(start.elapsed_time(end) / 1e4)
+    return 2 * rows * sum(n * k for n, k in PRODUCTS) / median(times)
+
+
+def test_throughput(model: Path) -> None:
+    base = config(model)
+    resources, table = Resources(base), []
+    top = ceiling()
+    for mode in EXECUTION_MODES:
+        for length, count in LOADS.items():
+            requests = prompts(length, count)
+            execution = replace(base.execution, mode=mode)
+            with Engine(replace(base, execution=execution), resources=resources) as engine:
+                engine.run(requests[: count // 4])  # compiles, and fills caches
+                taken = median(seconds(engine, requests) for _ in range(REPEATS))
+            rate = operations(length, count) / taken
+            table.append(
+                (mode, length, f"{count * length / taken:,.0f}", rate / 1e12, f"{rate / top:.1%}")
+            )
+    show(
+        f"embeddings, Qwen3-0.6B's shape in bfloat16 on {torch.cuda.get_device_name()}; the "
+        f"layers' products alone: {top / 1e12:.0f} TFLOP/s",
+        ("mode", "tokens", "tokens/s", "TFLOP/s", "of the products alone"),
+        table,
+    )
+
+
+def test_fenced_against_ring_inputs(model: Path) -> None:
+    base, table = config(model), []
+    resources = Resources(base)
+    compiled = replace(base, execution=replace(base.execution, mode="compiled"))
+    for length, count, budget in ((512, 512, BUDGET), (64, 1024, 1024)):
+        requests = prompts(length, count)
+        scheduler = replace(base.scheduler, max_num_batched_tokens=budget)
+        ways = {
+            inputs: replace(compiled, inputs=inputs, scheduler=scheduler)
+            for inputs in ("fenced", "ring")
+        }
+        engines = {i: Engine(way, resources=resources) for i, way in ways.items()}
+        try:
+            for engine in engines.values():
+                engine.run(requests[: count // 4])
+            taken = [{i: seconds(e, requests) for i, e in engines.items()} for _ in range(5)]
+        finally:
+            for engine in engines.values():
+                engine.close()
+        rates = {i: length * count / median(t[i] for t in taken) for i in engines}
+        ratio = median(t["fenced"] / t["ring"] for t in taken)
+        table.append((length, budget, f"{rates['fenced']:,.0f}", f"{rates['ring']:,.0f}", ratio))
+    show(
+        "inputs, compiled: tokens/s, and ring's over fenced's, median of 5 in turns",
+        ("tokens", "budget", "fenced", "ring", "ring / fenced"),
+        table,
+    )
+
+
+def test_memory_of_token_rows(model: Path) -> None:
+    """Owned: steps overlap, so rows are copied. Borrowed: they do not, and prompts run whole."""
+    base, table = config(model), []
+    requests = prompts(8192, 8, Task.TOKEN_EMBED)
+    for owned in (False, True):
+        scheduler = replace(base.scheduler, async_scheduling=owned)
+        with Engine(replace(base, scheduler=scheduler)) as engine:
+            engine.run(requests[:4])
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            engine.run(requests)
+            peak = torch.cuda.max_memory_allocated() - before
+        table.append(("owned" if owned else "borrowed", peak / 2**20))
+    table.append(("owned / borrowed", table[1][1] / table[0][1]))
+    show(
+        "token rows of 8 prompts of 8,192 tokens: peak memory above weights and buffers, MiB",
+        ("rows", "MiB"),
+        table,
+    )

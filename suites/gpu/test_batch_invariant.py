@@ -1,0 +1,47 @@
+"""A thousand drawn cases on the GPU: chunk size and company change no bit."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import ConfigurationError
+from engine.models import load_model
+from harness.checkpoints.catalogue import path_of
+from suites.figures import show
+from suites.invariance.drawn import HEADINGS, Setting, rows, run
+
+GROUPS = {
+    Setting(mode="eager", dtype="float32", pooling="LAST"): 200,
+    Setting(mode="eager", dtype="bfloat16", pooling="MEAN"): 200,
+    Setting(mode="compiled", dtype="float32", pooling="MEAN"): 200,
+    Setting(mode="compiled", dtype="bfloat16", pooling="LAST"): 200,
+    Setting(mode="compiled", dtype="float16", pooling="LAST"): 200,
+}
+
+
+@pytest.mark.timeout(900)
+def test_a_thousand_cases() -> None:
+    counts = [
+        (setting, run(path_of("tiny-qwen3"), setting, cases=cases, seed=seed, device="cuda"))
+        for seed, (setting, cases) in enumerate(GROUPS.items())
+    ]
+    show("batch_invariant on a GPU", HEADINGS, rows(counts))
+    assert sum(count.cases for _, count in counts) == 1000
+    for setting, count in counts:
+        assert not count.differing, (str(setting), count.differing[:10])
+        assert count.compared == 9 * count.cases
+        assert count.chunked > 0
+        assert count.shared > 0
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({}, "Choose attention='triton' and kernels='triton'"),
+        ({"attention": "triton"}, "Choose attention='triton' and kernels='triton'"),
+        ({"dtype": "float64"}, "dtype='float64'"),
+    ],
+)
+def test_what_fixes_no_order_is_refused(choice: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        load_model(path_of("tiny-qwen3"), device="cuda", batch_invariant=True, **choice)
