@@ -103,6 +103,7 @@ def test_answers_are_those_of_float64(name: str, dtype: str) -> None:
                 way = Way(mode=mode, attention=attention, kernels=kernels, dtype=dtype, chunk=chunk)
                 result = run(name, way)
                 assert (result.witness.compiled_calls > 0) == (mode == "compiled")
+                assert (result.witness.max_chunks > 1) == (chunk is not None)
                 found = errors(result, name)
                 table.append((mode, attention, kernels, chunk or "whole", max(found)))
     show(

@@ -41,7 +41,7 @@ PATH = re.compile(r"\.?[\w.-]+(/[\w.-]*)+|[\w-]+\.(md|toml|lock|py)")
 MODULE = re.compile(rf"({'|'.join(PACKAGES)})(\.\w+)+")
 CLASS = re.compile(r"[A-Z][a-z0-9]+([A-Z][a-z0-9]*)*")
 PARITY = re.compile(r"(?:(?<![\w-])parity|-m harness)(?<!make parity) +([^`\n]+)")
-MAKE = re.compile(r"(?<![\w-])make ([a-z]+)")
+MAKE = re.compile(r"(?<![\w-])make ([a-z]+(?:-[a-z]+)*)")
 PROFILE_ROW = re.compile(
     r"^\|[^|]*\| ([\w-]+)[^|]*\| (\d+)[^|]*\| (\d+)[^|]*\|[^|]*\|$", re.MULTILINE
 )
@@ -136,7 +136,7 @@ def mistake(line: str) -> str | None:
 def mistakes(text: str) -> list[str]:
     """What the code in `text` calls and the project does not offer."""
     found = [f"parity {line}: {why}" for line in command_lines(text) if (why := mistake(line))]
-    verbs = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    verbs = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     return [*found, *(f"make {verb}" for verb in MAKE.findall(code(text)) if verb not in verbs)]
 
 
