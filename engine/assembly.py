@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import torch
 
+from engine.attention import batch_backend
 from engine.collectives import AllReduce
 from engine.config import EngineConfig
 from engine.errors import ConfigurationError
-from engine.execution import CompiledExecution, EagerExecution, Execution
+from engine.execution import CompiledExecution, EagerExecution, Execution, GraphExecution
 from engine.execution.compiled import require_compiler
+from engine.execution.recording import CudaRecorder, record_on_host
+from engine.execution.regions import ONE_RANK, PIECEWISE, TENSOR_RANKS
 from engine.links import Link
 from engine.placement import Place
 from engine.pooling.dispatcher import Pooler
 from engine.pooling.options import build_heads, read_pooling_options
 from engine.resources import ResourceKey, Resources
 from engine.runner import Runner, RunnerLimits
+from engine.stage import Stage
 from engine.stream.base import Device
 
 
@@ -37,15 +41,6 @@ def build_runner(
         )
     torch.set_num_threads(config.execution.num_threads)
     stage = resources.stage(place)
-    execution: Execution
-    if config.execution.mode == "compiled":
-        require_compiler(config.device)
-        compiler = resources.compiler(place.tensor_ranks)
-        if not compiler.graphs:
-            compiler.prime(stage, tensor_parallel=place.tensor_ranks > 1)
-        execution = CompiledExecution(compiler)
-    else:
-        execution = EagerExecution()
     pooler = None
     if place.answers:
         options = read_pooling_options(config, stage.config)
@@ -59,7 +54,7 @@ def build_runner(
         config=config,
         limits=limits,
         model=stage,
-        execution=execution,
+        execution=_execution(config, resources, stage, place),
         device=device,
         rank=place.rank,
         receive_from=receive_from,
@@ -67,3 +62,20 @@ def build_runner(
         all_reduce=all_reduce,
         pooler=pooler,
     )
+
+
+def _execution(config: EngineConfig, resources: Resources, stage: Stage, place: Place) -> Execution:
+    options, cuda = config.execution, config.device != "cpu"
+    if options.mode == "eager":
+        return EagerExecution()
+    require_compiler(config.device)
+    compiler = resources.compiler(place.tensor_ranks)
+    if options.mode == "compiled":
+        compiler.prime(stage, ONE_RANK if place.tensor_ranks == 1 else TENSOR_RANKS)
+        return CompiledExecution(compiler)
+    assert options.graph_buckets is not None, "resolve the configuration first"
+    # Only a backend that takes the whole batch leaves the batch's sizes on the device.
+    piecewise = cuda and batch_backend(options.attention) is None
+    compiler.prime(stage, PIECEWISE if piecewise else ONE_RANK)
+    recorder = CudaRecorder() if cuda else record_on_host
+    return GraphExecution(compiler, options.graph_buckets, recorder, piecewise=piecewise)

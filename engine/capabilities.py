@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from engine.config import EngineConfig
 from engine.errors import ConfigurationError
+from engine.execution.buckets import default_buckets, reachable
 from engine.execution.compiled import require_compiler
+from engine.layers.linear import MIN_ROWS
 from engine.models.config import ModelConfig
 from engine.models.registry import model_class
 from engine.models.split import check_divisible
@@ -50,13 +52,35 @@ def resolve(config: EngineConfig, model: ModelConfig) -> EngineConfig:
             f"max_model_len={length} in one step. Raise the budget, lower max_model_len or turn "
             "chunked_prefill on"
         )
-    if config.execution.mode == "compiled":
+    if config.execution.mode != "eager":
         require_compiler(config.device)
-    return replace(
+    resolved = replace(
         config,
         scheduler=replace(scheduler, chunked_prefill=chunked),
         max_model_len=length,
     )
+    return _with_buckets(resolved) if config.execution.mode == "graph" else resolved
+
+
+def _with_buckets(config: EngineConfig) -> EngineConfig:
+    """Name the buckets that this configuration's steps may need."""
+    if config.parallel.tensor_parallel_size > 1:
+        raise ConfigurationError(
+            f"mode='graph' with tensor_parallel_size={config.parallel.tensor_parallel_size}: sums "
+            "over tensor ranks are not recorded. Use mode='compiled', or tensor_parallel_size=1"
+        )
+    execution, most = config.execution, _most_rows(config)
+    buckets = execution.graph_buckets
+    kept = default_buckets(most) if buckets is None else reachable(buckets, most)
+    return replace(config, execution=replace(execution, graph_buckets=kept))
+
+
+def _most_rows(config: EngineConfig) -> int:
+    """Of a step, before it is padded to a bucket."""
+    assert config.max_model_len is not None, "resolve the configuration first"
+    scheduler = config.scheduler
+    tokens = min(scheduler.max_num_batched_tokens, scheduler.max_num_seqs * config.max_model_len)
+    return max(tokens, MIN_ROWS)
 
 
 def limits_of(config: EngineConfig, model: ModelConfig) -> RunnerLimits:
@@ -68,8 +92,9 @@ def limits_of(config: EngineConfig, model: ModelConfig) -> RunnerLimits:
     slots = scheduler.max_num_seqs * (config.max_steps_in_flight + 1)
     per_prompt = -(-length // config.cache.block_size)
     num_blocks = config.cache.num_blocks or slots * per_prompt
+    buckets = config.execution.graph_buckets
     return RunnerLimits(
-        max_tokens=max(min(scheduler.max_num_batched_tokens, scheduler.max_num_seqs * length), 8),
+        max_tokens=_most_rows(config) if buckets is None else buckets[-1],
         max_seqs=scheduler.max_num_seqs,
         max_model_len=length,
         max_slots=slots,

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.errors import ConfigurationError
 
-EXECUTION_MODES = ("eager", "compiled")
+EXECUTION_MODES = ("eager", "compiled", "graph")
 ATTENTION_BACKENDS = ("sdpa", "naive", "triton")
 KERNELS = ("torch", "triton")
 DTYPES = ("float32", "float64", "bfloat16", "float16")
@@ -135,6 +135,9 @@ class ExecutionConfig:
     dtype: str = "float32"
     batch_invariant: bool = False
     """Fix every reduction order, so chunk size and batch company change no bit."""
+    graph_buckets: tuple[int, ...] | None = None
+    """With `graph`: the row counts that are recorded, ascending; every step is padded to one. Those
+    beyond what a step can need are not recorded. None: 8, 16, 32, then four to each doubling."""
     num_threads: int = 1
     """Intra-op threads of every rank; attested, since results may depend on it."""
 
@@ -148,6 +151,22 @@ class ExecutionConfig:
             "",
         )
         _require(self.kernels in KERNELS, "kernels", self.kernels, f"one of {KERNELS}", "")
+        buckets = self.graph_buckets
+        _require(
+            buckets is None or self.mode == "graph",
+            "graph_buckets",
+            buckets,
+            f"None with mode={self.mode!r}",
+            "Choose mode='graph', or leave them out.",
+        )
+        _require(
+            buckets is None
+            or (len(buckets) > 0 and buckets[0] >= 2 and tuple(sorted(set(buckets))) == buckets),
+            "graph_buckets",
+            buckets,
+            "ascending row counts of at least 2",
+            "A single row takes other kernels than many.",
+        )
         _require(self.dtype in DTYPES, "dtype", self.dtype, f"one of {DTYPES}", "")
         _require(self.num_threads >= 1, "num_threads", self.num_threads, "at least 1", "")
 
@@ -253,7 +272,7 @@ def config_from_json(data: Mapping[str, Any]) -> EngineConfig:
         elif key == "model":
             values[key] = Path(value)
         else:
-            values[key] = tuple(value) if key == "plugins" else value
+            values[key] = value
     config: EngineConfig = _part(EngineConfig, values)
     return config
 
@@ -263,4 +282,5 @@ def _part(cls: type[Any], data: Mapping[str, Any]) -> Any:
     unknown = sorted(set(data) - set(known))
     if unknown:
         raise ConfigurationError(f"{cls.__name__} has no option {unknown}; valid options: {known}")
-    return cls(**data)
+    # JSON has no tuples, a configuration nothing else.
+    return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})

@@ -14,7 +14,7 @@ from engine.buffers import Slots
 from engine.collectives import AllReduce, advance_together
 from engine.config import EngineConfig
 from engine.determinism import attest_flags
-from engine.execution.base import Execution, Frame
+from engine.execution.base import Execution, Frame, Layer
 from engine.execution.queue import StepQueue
 from engine.inputs import InputArrays, InputLayout
 from engine.layers.linear import MIN_ROWS
@@ -138,14 +138,33 @@ class Runner:
             tokens = limits.num_blocks * config.cache.block_size
             block = model.blocks[0]
             shape = (tokens, block.num_kv_heads, block.head_dim)
-            self.caches = [
-                LayerCache(
-                    keys=torch.zeros(shape, dtype=dtype, device=device),
-                    values=torch.zeros(shape, dtype=dtype, device=device),
-                    block_size=config.cache.block_size,
+            self.layers = [
+                Layer(
+                    index=model.first_layer + place,
+                    block=block,
+                    cache=LayerCache(
+                        keys=torch.zeros(shape, dtype=dtype, device=device),
+                        values=torch.zeros(shape, dtype=dtype, device=device),
+                        block_size=config.cache.block_size,
+                    ),
                 )
-                for _ in model.blocks
+                for place, block in enumerate(model.blocks)
             ]
+            self.execution.prepare(self.device, self.rank, self.layers, self._idle_frame())
+
+    def _idle_frame(self) -> Frame:
+        """A step of the most rows in which no row belongs to a sequence and no key is kept."""
+        frame, inputs = Frame(), self.inputs
+        frame.x = torch.zeros_like(self.hidden.tensor)
+        frame.positions = torch.zeros_like(inputs["token_ids"])
+        frame.cos, frame.sin = self.model.rotary(frame.positions)
+        frame.meta = AttentionMetadata(
+            row_offsets=torch.zeros_like(inputs["row_offsets"]),
+            context_starts=torch.zeros_like(inputs["state_slots"]),
+            block_tables=torch.zeros_like(inputs["block_tables"]),
+            slot_mapping=torch.full_like(inputs["slot_mapping"], -1),
+        )
+        return frame
 
     def _buffer(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Buffer:
         tensor = torch.zeros(shape, dtype=dtype, device=self.config.device)
@@ -177,6 +196,7 @@ class Runner:
         self._calls_before = self.execution.compiled_calls
         self._stages_before = self.execution.eager_stages
         self._sums_before = self._sums()
+        self._replays_before = dict(self.execution.replays)
         self.taps.begin(enabled=taps)
 
     # -- one step ---------------------------------------------------------------------------
@@ -211,8 +231,10 @@ class Runner:
         return handle
 
     def padded_rows(self, num_tokens: int) -> int:
-        """Rows every product of the step has: one-row products take another kernel."""
-        return max(num_tokens, MIN_ROWS if self.config.execution.batch_invariant else 2)
+        """Rows every product of the step has: one-row products take another kernel, and a graph
+        was recorded for some row counts only."""
+        least = MIN_ROWS if self.config.execution.batch_invariant else 2
+        return self.execution.padded_rows(max(num_tokens, least))
 
     def await_send(self) -> None:
         """Top of the step: the last send must have left before its buffer is written again."""
@@ -303,7 +325,7 @@ class Runner:
                     self.inputs["type_ids"][:rows],
                     frame.positions,
                 )
-                self._tap(0, plan, frame.x)
+                self._tap(plan, 0, frame.x)
 
             self._queue(plan, rows).submit("embed", embed)
         else:
@@ -316,16 +338,10 @@ class Runner:
 
     def _submit_blocks(self, plan: StepPlan, frame: Frame, rows: int) -> Iterator[None]:
         queue = self._queue(plan, rows)
-        for offset, (block, cache) in enumerate(zip(self.model.blocks, self.caches, strict=True)):
-            layer = self.model.first_layer + offset
-            yield from self.execution.submit_block(queue, layer, block, cache, frame)
-            if self.taps.enabled:
-                queue.submit(f"tap {layer}", partial(self._tap_frame, layer + 1, plan, frame))
+        tap = partial(self._tap, plan) if self.taps.enabled else None
+        yield from self.execution.submit_stage(queue, self.layers, frame, tap)
 
-    def _tap_frame(self, layer: int, plan: StepPlan, frame: Frame) -> None:
-        self._tap(layer, plan, frame.x)
-
-    def _tap(self, layer: int, plan: StepPlan, x: torch.Tensor) -> None:
+    def _tap(self, plan: StepPlan, layer: int, x: torch.Tensor) -> None:
         if self.taps.enabled:
             self.taps.capture(layer, plan.index, plan.entries, x)
 
@@ -336,7 +352,14 @@ class Runner:
             x = self.model.final_norm(frame.x) if self.is_last else frame.x
             self.hidden.tensor[:rows].copy_(x)
 
-        self.compute.submit("leave stage", leave, step=plan.index, writes=(self.hidden,))
+        # What x is, a tensor of the step's own or a graph's buffer, is known when this runs.
+        self.compute.submit(
+            "leave stage",
+            leave,
+            step=plan.index,
+            reads=lambda: [frame.x],
+            writes=(self.hidden,),
+        )
 
     def send(self, plan: StepPlan, rows: int) -> None:
         """Queue the hidden states for the next stage; before the post-step (rule 4)."""
@@ -442,6 +465,8 @@ class Runner:
         log = self.device.log
         outputs = {plan.index for plan in self._steps if plan.finishes_any}
         executed = [p for p in self._steps if log.completed(p.index, self.rank) is not None]
+        before = self._replays_before
+        replays = {rows: n - before.get(rows, 0) for rows, n in self.execution.replays.items()}
         return RankWitness(
             rank=self.rank,
             pid=os.getpid(),
@@ -453,6 +478,9 @@ class Runner:
             eager_stages=self.execution.eager_stages - self._stages_before,
             reductions=self._sums()[0] - self._sums_before[0],
             summands=self._sums()[1] - self._sums_before[1],
+            replays=sum(replays.values()),
+            buckets=tuple(sorted(rows for rows, count in replays.items() if count)),
+            padding_rows=sum(self._padded) - sum(plan.num_tokens for plan in self._steps),
             lookahead=log.lookahead(self.rank, outputs),
             num_threads=self._threads,
             hazards=self.device.hazards,

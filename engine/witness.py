@@ -33,6 +33,12 @@ class RankWitness:
     """Sums over tensor ranks that this rank computed."""
     summands: int = 0
     """Summands in them, counted as they were added."""
+    replays: int = 0
+    """Recordings of the stage that were replayed, counted as they were."""
+    buckets: tuple[int, ...] = ()
+    """Row counts of those recordings."""
+    padding_rows: int = 0
+    """Rows that steps were padded with, in any mode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

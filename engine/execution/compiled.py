@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from engine.errors import CompilerUnavailableError
-from engine.execution.base import PHASES
+from engine.execution.base import PHASES, BlockByBlock
 from engine.execution.regions import REGIONS
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Compiler:
         self.graphs = 0
         self._calls = threading.local()
         self._regions = {name: self._compile(function) for name, function in REGIONS.items()}
+        self._primed: set[str] = set()
 
     def __call__(self, region: str, *args: Any) -> tuple[Any, int]:
         """Run a region; returns its output and how often compiled code was entered (1)."""
@@ -47,7 +48,7 @@ class Compiler:
         out = self._regions[region](*args)
         return out, self._calls.count
 
-    def prime(self, stage: Stage, *, tensor_parallel: bool = False) -> None:
+    def prime(self, stage: Stage, regions: Sequence[str]) -> None:
         """Compile now, on sizes that no two of are equal: sizes equal here would be held equal.
 
         One symbolic graph of each region then serves every step of every engine that shares this
@@ -74,12 +75,19 @@ class Compiler:
                 *(integers(seqs + 1), integers(seqs), integers(seqs, table), integers(rows) - 1),
                 *(block_size, window),
             )
-            if not tensor_parallel:
-                self("whole", block, hidden(), *attention)
-                return
-            self("attention", block, hidden(), *attention)
-            self("feed_forward", block, hidden(), hidden())
-            self("join", block, hidden(), hidden())
+            attended = like.new_zeros((rows, block.num_heads * block.head_dim))
+            arguments: dict[str, tuple[Any, ...]] = {
+                "whole": attention,
+                "attention": attention,
+                "feed_forward": (hidden(),),
+                "join": (hidden(),),
+                "before_attention": (cos[0], sin[0]),
+                "after_attention": (attended,),
+            }
+            for region in regions:
+                if region not in self._primed:
+                    self(region, block, hidden(), *arguments[region])
+                    self._primed.add(region)
 
     def _compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         # dynamo caches by code object: a copy of its own keeps one compiler's graphs from
@@ -125,7 +133,7 @@ def require_compiler(device: str) -> None:
         )
 
 
-class CompiledExecution:
+class CompiledExecution(BlockByBlock):
     """Owns: the count of compiled calls made for one rank; the compiler itself is shared."""
 
     def __init__(self, compiler: Compiler) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from engine.execution.base import BlockByBlock
+
 if TYPE_CHECKING:
     import torch
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from engine.models.base import Block, LayerCache
 
 
-class EagerExecution:
+class EagerExecution(BlockByBlock):
     """Owns: the count of stages this rank has run eagerly."""
 
     def __init__(self) -> None:

@@ -1,6 +1,7 @@
 """The pieces of a block that are compiled as one: functions of a block and tensors.
 
 With one tensor rank a region is the whole block. With several it ends where their sums are taken.
+A graph that cannot hold attention has a region on either side of it.
 """
 
 from __future__ import annotations
@@ -83,10 +84,28 @@ def join(block: Block, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return block.add_feed_forward(x, y)
 
 
+def before_attention(
+    block: Block, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """See `Block.attention_inputs`."""
+    return block.attention_inputs(x, cos, sin)
+
+
+def after_attention(block: Block, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
+    """x [T, D] and attended [T, H * d] -> x [T, D]."""
+    x = block.add_attention(x, block.attention_output(attended))
+    return block.add_feed_forward(x, block.feed_forward(x))
+
+
 REGIONS: Final[dict[str, Callable[..., Any]]] = {
     "whole": whole,
     "attention": attention,
     "feed_forward": feed_forward,
     "join": join,
+    "before_attention": before_attention,
+    "after_attention": after_attention,
 }
 """Name -> function, compiled when first called."""
+ONE_RANK: Final = ("whole",)
+TENSOR_RANKS: Final = ("attention", "feed_forward", "join")
+PIECEWISE: Final = ("before_attention", "after_attention")

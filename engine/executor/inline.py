@@ -114,7 +114,7 @@ class InlineExecutor:
         ends: dict[int, InlineAllReduce] = {}
         if config.parallel.tensor_parallel_size > 1:
             for place in places:
-                like = next(resources.stage(place).model.parameters())
+                like = next(resources.stage(place).blocks[0].products())
                 width = resources.stage(place).config.hidden_size
                 rank = place.rank
                 ends[rank] = InlineAllReduce(self._device, rank, limits.max_tokens, width, like)

@@ -207,4 +207,5 @@ class _RemoteHandle:
 
 
 def _rank_witness(data: dict[str, Any]) -> RankWitness:
-    return RankWitness(**{**data, "hazards": tuple(data["hazards"])})
+    known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+    return RankWitness(**known)

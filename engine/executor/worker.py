@@ -118,7 +118,7 @@ class Worker:
             place.rank,
             limits.max_tokens,
             stage.config.hidden_size,
-            next(stage.model.parameters()),
+            next(stage.blocks[0].products()),
             group=groups[place.stage],
             size=place.tensor_ranks,
         )

@@ -81,7 +81,7 @@ def cached_keys_in_bfloat16(runner: Runner) -> Undo:
     post_step = runner.post_step
 
     def narrow_cache() -> None:
-        for cache in runner.caches:
+        for cache in (layer.cache for layer in runner.layers):
             cache.keys.copy_(cache.keys.bfloat16().to(cache.keys.dtype))
 
     def narrow_then_advance(plan: StepPlan) -> None:

@@ -71,7 +71,8 @@ def on_blocks(
     after: bool = False,
 ) -> Undo:
     """Change the frame before (or `after`) a block: this rank's first, `layer`, or -1 for each."""
-    submit_block, stage = runner.execution.submit_block, runner.stage
+    execution: Any = runner.execution  # eager or compiled: a graph has no place between blocks
+    submit_block, stage = execution.submit_block, runner.stage
     wanted = runner.model.first_layer if layer is None else layer
     steps: list[StepPlan] = []
 
@@ -91,7 +92,7 @@ def on_blocks(
 
     return both(
         replace_method(runner, "stage", remember),
-        replace_method(runner.execution, "submit_block", submit_changed),
+        replace_method(execution, "submit_block", submit_changed),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from engine.config import (
@@ -37,7 +39,20 @@ def test_a_chunk_budget_below_one_token(budget: int) -> None:
     [
         (lambda: SchedulerConfig(max_num_seqs=0), "max_num_seqs=0 is not valid"),
         (lambda: CacheConfig(block_size=0), "block_size=0 is not valid"),
-        (lambda: ExecutionConfig(mode="fast"), r"mode='fast' .* one of \('eager', 'compiled'\)"),
+        (
+            lambda: ExecutionConfig(mode="fast"),
+            r"mode='fast' .* one of \('eager', 'compiled', 'graph'\)",
+        ),
+        (
+            lambda: ExecutionConfig(mode="compiled", graph_buckets=(8,)),
+            r"graph_buckets=\(8,\) is not valid: expected None with mode='compiled'",
+        ),
+        (
+            lambda: ExecutionConfig(mode="graph", graph_buckets=(16, 8)),
+            r"graph_buckets=\(16, 8\) is not valid: expected ascending row counts",
+        ),
+        (lambda: ExecutionConfig(mode="graph", graph_buckets=()), r"graph_buckets=\(\) is not"),
+        (lambda: ParallelConfig(tensor_parallel_size=0), "tensor_parallel_size=0 is not"),
         (lambda: ExecutionConfig(dtype="int4"), r"dtype='int4' .* one of \('float32', "),
         (lambda: ParallelConfig(executor="ray"), r"executor='ray' .* \('inline', 'processes'\)"),
         (lambda: ParallelConfig(pipeline_parallel_size=0), "pipeline_parallel_size=0 is not"),
@@ -65,6 +80,21 @@ def test_a_value_that_is_wrong_on_its_own(make: object, told: str) -> None:
         (
             {"scheduler": SchedulerConfig(max_num_batched_tokens=8, chunked_prefill=False)},
             r"max_num_batched_tokens=8 cannot hold a prompt of max_model_len=64 in one step",
+        ),
+        (
+            {"parallel": ParallelConfig(tensor_parallel_size=4)},
+            r"tensor_parallel_size=4 does not divide .*2 key and value heads.*one of \[1, 2\]",
+        ),
+        (
+            {"execution": ExecutionConfig(mode="graph", graph_buckets=(8, 32))},
+            r"graph_buckets=\(8, 32\): a step may have 512 rows .*bucket of at least 512",
+        ),
+        (
+            {
+                "execution": ExecutionConfig(mode="graph"),
+                "parallel": ParallelConfig(tensor_parallel_size=2),
+            },
+            r"mode='graph' with tensor_parallel_size=2: .*Use mode='compiled'",
         ),
         ({"plugins": ("harness.faults.absent:apply",)}, r"plugin='harness\.faults\.absent:apply'"),
         ({"plugins": ("harness.faults.base:absent",)}, r"has no callable 'absent'; it has \["),
@@ -95,6 +125,13 @@ def test_no_compiler_is_an_error_and_never_eager(monkeypatch: pytest.MonkeyPatch
         Engine(decoder(execution=ExecutionConfig(mode="compiled")))
     with Engine(decoder(execution=ExecutionConfig(mode="eager"))) as engine:
         assert engine.supported_tasks, "eager needs no compiler"
+
+
+def test_a_configuration_survives_json() -> None:
+    config = decoder(
+        execution=ExecutionConfig(mode="graph", graph_buckets=(8, 64)), plugins=("a:b",)
+    )
+    assert config_from_json(json.loads(json.dumps(config_to_json(config)))) == config
 
 
 def test_an_unknown_option_is_told_the_known_ones() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -18,7 +19,8 @@ _DTYPES = (torch.int64, torch.int32, torch.int16, torch.uint8)
 
 def every_layer(runner: Runner) -> Callable[[], None]:
     """Give each layer's block table a dtype of its own; eager kernels take them all."""
-    submit_block = runner.execution.submit_block
+    execution: Any = runner.execution
+    submit_block = execution.submit_block
 
     def narrowed(
         queue: StepQueue, index: int, block: Block, cache: LayerCache, frame: Frame
@@ -30,4 +32,4 @@ def every_layer(runner: Runner) -> Callable[[], None]:
         queue.submit(f"layer {index} narrow tables", narrow)
         return submit_block(queue, index, block, cache, frame)
 
-    return replace_method(runner.execution, "submit_block", narrowed)
+    return replace_method(execution, "submit_block", narrowed)

@@ -5,7 +5,7 @@ Meant for the suites that compare runs bit by bit or with another implementation
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -19,7 +19,7 @@ from engine.config import (
 )
 from engine.engine import Engine, RunResult
 from engine.plan import StepPlan
-from engine.request import PoolingRequest
+from engine.request import PoolingRequest, Task
 from engine.resources import Resources
 
 PATIENCE_S = 500.0
@@ -40,6 +40,7 @@ class Way:
     inputs: str = "fenced"
     executor: str = "inline"
     batch_invariant: bool = False
+    graph_buckets: tuple[int, ...] | None = None
     plugins: tuple[str, ...] = ()
 
     @property
@@ -82,7 +83,11 @@ class Fleet:
                 chunked_prefill=way.chunk is not None,
                 async_scheduling=way.asynchronous,
             ),
-            execution=ExecutionConfig(mode=way.mode, batch_invariant=way.batch_invariant),
+            execution=ExecutionConfig(
+                mode=way.mode,
+                batch_invariant=way.batch_invariant,
+                graph_buckets=way.graph_buckets,
+            ),
             parallel=ParallelConfig(
                 pipeline_parallel_size=way.stages,
                 tensor_parallel_size=way.tensor_ranks,
@@ -99,6 +104,14 @@ class Fleet:
         inline = way.executor == "inline"
         return Engine(self.config(way), resources=self.resources if inline else None)
 
+    def truth(
+        self, way: Way, requests: Sequence[PoolingRequest], plan: Sequence[StepPlan]
+    ) -> RunResult:
+        """The same in float64, on one rank, with attention written out."""
+        exact = ExecutionConfig(dtype="float64", attention="naive")
+        with Engine(replace(self.config(way), execution=exact)) as engine:
+            return engine.run(requests, plan=plan)
+
     def run(
         self,
         way: Way,
@@ -110,6 +123,16 @@ class Fleet:
             result = engine.run(requests, plan=plan)
         assert not result.refused, result.refused
         return result
+
+
+def relative_errors(run: RunResult, truth: RunResult) -> list[float]:
+    """Relative distance of each embedding and each token's embedded row from the truth's."""
+    found = []
+    for name, output in run.outputs.items():
+        if output.task in (Task.EMBED, Task.TOKEN_EMBED):
+            a, b = (torch.atleast_2d(r.outputs[name].values.double()) for r in (run, truth))
+            found += ((a - b).norm(dim=1) / b.norm(dim=1)).tolist()
+    return found
 
 
 def differing(a: RunResult, b: RunResult) -> list[str]:

@@ -1,0 +1,1 @@
+"""Tests of streams, events, policies and the happens-before check."""
