@@ -77,6 +77,52 @@ def _print_detection(console: Console, rows: Iterable[Mapping[str, Any]]) -> Non
 
 
 @app.command()
+def conditions(
+    *,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds for each fault, from 0")] = 5,
+    name: Annotated[list[str] | None, typer.Option(help="Only this fault; may be repeated")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Results; what it holds is not repeated")
+    ] = None,
+) -> None:
+    """See that each fault shows where its record says, and hides where its record says."""
+    from harness.faults import FAULTS, fault
+    from harness.trials.bench import TrialBench
+    from harness.trials.conditions import check_conditions
+    from harness.trials.ledger import Ledger
+
+    chosen = [fault(n) for n in (name or FAULTS)]
+    results, console = Ledger(ledger or home() / "trials" / "conditions.jsonl"), Console()
+    for checkpoint in sorted({f.checkpoint for f in chosen}):
+        here = [f for f in chosen if f.checkpoint == checkpoint]
+        with TemporaryDirectory() as folder:
+            bench = TrialBench(checkpoint, Path(folder))
+            try:
+                bench.start()
+                for row in check_conditions(bench, results, here, range(seeds)):
+                    console.print(_told_conditions(row), highlight=False, soft_wrap=True)
+            finally:
+                bench.close()
+    rows = [r for r in results.rows if r["fault"] in {f.name for f in chosen}]
+    agree = sum(row["agrees"] for row in rows)
+    hidden = sum(not row["not_hidden"] for row in rows)
+    console.print(
+        f"{agree} of {len(rows)} attributions agree with the record, {hidden} of {len(rows)} hide "
+        "where the record says",
+        highlight=False,
+    )
+    console.print(f"results: {results.path}", soft_wrap=True, highlight=False)
+    raise typer.Exit(0 if agree == hidden == len(rows) else 1)
+
+
+def _told_conditions(row: Mapping[str, Any]) -> str:
+    where = " | ".join(row["said"]) or "nothing"
+    verdict = "as recorded" if row["agrees"] else f"RECORDED {' | '.join(row['recorded'])}"
+    shown = f"; NOT HIDDEN by {', '.join(row['not_hidden'])}" if row["not_hidden"] else ""
+    return f"{row['fault']} seed {row['seed']}: {where}: {verdict}{shown}"
+
+
+@app.command()
 def explanation(
     *,
     seeds: Annotated[int, typer.Option(min=1, help="Perturbations, by seed from 0")] = 200,

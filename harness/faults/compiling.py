@@ -53,7 +53,7 @@ def compiled_layer_lost(runner: Runner) -> Undo:
     sources=("pytorch#183601",),
     exposed_by=exposed("compile=compiled"),
     conditions="a step with an odd number of rows",
-    masked_by=("eager execution", "even numbers of rows"),
+    masked_by=("eager execution",),
     magnitude="one row misses one layer",
 )
 def compiled_odd_tail(runner: Runner) -> Undo:
@@ -83,7 +83,7 @@ def compiled_odd_tail(runner: Runner) -> Undo:
     sources=("sglang#27343", "sglang#22427"),
     exposed_by=exposed("compile=compiled"),
     conditions=f"a step of more than {BUCKET} rows",
-    masked_by=("eager execution", "chunks that fit the bucket"),
+    masked_by=("eager execution", "short prompts"),
     magnitude="later rows miss one layer",
 )
 def graph_bucket_too_small(runner: Runner) -> Undo:
@@ -113,7 +113,7 @@ def graph_bucket_too_small(runner: Runner) -> Undo:
     sources=("sglang#35588",),
     exposed_by=exposed("async=async & chunk=chunked & compile=compiled"),
     conditions="a prompt of two chunks or more",
-    masked_by=("eager execution", "sync scheduling", "a prompt that fits one step"),
+    masked_by=("eager execution", "sync scheduling", "whole prompts", "short prompts"),
     magnitude="a chunk computed from the one before",
 )
 def replay_of_last_step(runner: Runner) -> Undo:

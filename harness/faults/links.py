@@ -42,7 +42,7 @@ def received_one_row_off(runner: Runner) -> Undo:
     mechanism=f"rows beyond the first {ROOM} are not received",
     exposed_by=exposed("pp=2"),
     conditions=f"a step of more than {ROOM} tokens",
-    masked_by=("one stage", "chunks that fit"),
+    masked_by=("one stage", "short prompts"),
     magnitude="later rows are zero",
 )
 def receive_buffer_too_small(runner: Runner) -> Undo:
@@ -61,7 +61,7 @@ def receive_buffer_too_small(runner: Runner) -> Undo:
     sources=("vllm#47644",),
     exposed_by=exposed("chunk=chunked & pp=2"),
     conditions="a prompt of two chunks or more of equal size",
-    masked_by=("one stage", "a prompt that fits one step"),
+    masked_by=("one stage", "whole prompts", "short prompts"),
     magnitude="the hidden states of another chunk",
 )
 def first_chunk_received_again(runner: Runner) -> Undo:

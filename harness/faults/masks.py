@@ -24,7 +24,7 @@ WINDOW = 16
     sources=("imp#548", "sglang#22291"),
     exposed_by=exposed("chunk=chunked"),
     conditions="a prompt of two chunks or more",
-    masked_by=("a prompt that fits one step",),
+    masked_by=("whole prompts", "short prompts"),
     magnitude="cosine 0.3 to 0.9",
 )
 def chunk_sees_only_itself(runner: Runner) -> Undo:
@@ -42,7 +42,7 @@ def chunk_sees_only_itself(runner: Runner) -> Undo:
     sources=("sglang#22291",),
     exposed_by=exposed("chunk=chunked"),
     conditions="a prompt of two chunks or more",
-    masked_by=("a prompt that fits one step",),
+    masked_by=("whole prompts", "short prompts"),
     magnitude="each row misses its own key",
 )
 def context_one_short(runner: Runner) -> Undo:
@@ -92,7 +92,7 @@ def _one_more(frame: Frame, plan: StepPlan) -> dict[str, torch.Tensor]:
     sources=("vllm-ascend#12130",),
     exposed_by=exposed("chunk=chunked"),
     conditions="a prompt of three chunks or more of one block each",
-    masked_by=("a context of one block",),
+    masked_by=("whole prompts", "short prompts"),
     magnitude="sixteen keys of the context replaced by sixteen others",
 )
 def first_block_read_twice(runner: Runner) -> Undo:

@@ -29,7 +29,7 @@ def _activated(request: Any) -> bool:
     mechanism="a normalised vector is averaged with another and not normalised again",
     sources=("vllm#57498",),
     conditions="a normalised embedding",
-    masked_by=("normalize=false", "any measure that does not see length, cosine among them"),
+    masked_by=("no normalisation",),
     magnitude="norm 0.707, direction unchanged",
 )
 def average_of_unit_vectors(runner: Runner) -> Undo:
@@ -44,7 +44,7 @@ def average_of_unit_vectors(runner: Runner) -> Undo:
     mechanism="the caller's normalize=false is dropped",
     sources=("ollama#8094", "vllm#33361"),
     conditions="a request that says normalize=false",
-    masked_by=("the default", "cosine"),
+    masked_by=("normalisation",),
     magnitude="norm 1 where it should be about 8",
 )
 def always_normalised(runner: Runner) -> Undo:
@@ -61,7 +61,7 @@ def always_normalised(runner: Runner) -> Undo:
     mechanism="the sigmoid is applied by the head and again by whoever serves the score",
     sources=("node-llama-cpp#617",),
     conditions="a score",
-    masked_by=("activation=false",),
+    masked_by=("logits asked for", "embeddings"),
     magnitude="0.997 becomes 0.731; the order survives",
 )
 def activation_twice(runner: Runner) -> Undo:
@@ -76,7 +76,7 @@ def activation_twice(runner: Runner) -> Undo:
     mechanism="a score is handed out as a logit",
     sources=("open-webui#20228",),
     conditions="a score",
-    masked_by=("activation=false",),
+    masked_by=("logits asked for", "embeddings"),
     magnitude="beyond 0 and 1; the order survives",
 )
 def activation_left_out(runner: Runner) -> Undo:

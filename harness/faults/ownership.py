@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # the table of faults is read without loading torch
     sources=("vllm#50931", "vllm#53828"),
     exposed_by=exposed("async=async", "pp=2"),
     conditions="a token-level request with an identity head whose prompt fits one chunk",
-    masked_by=("a prompt split over steps", "normalisation or any head that copies"),
+    masked_by=("normalisation", "sequence-level tasks", "sync scheduling on one stage"),
     magnitude="whole rows replaced by another request's",
 )
 def unowned_token_rows(runner: Runner) -> Undo:
@@ -55,7 +55,7 @@ def unowned_token_rows(runner: Runner) -> Undo:
     sources=("pytorch#177192",),
     exposed_by=exposed("chunk=chunked"),
     conditions="a token-level request of two chunks or more",
-    masked_by=("a prompt of one chunk", "sequence-level tasks"),
+    masked_by=("whole prompts", "short prompts", "sequence-level tasks"),
     magnitude="rows of early chunks replaced by those of the last",
 )
 def borrowed_chunk_rows(runner: Runner) -> Undo:

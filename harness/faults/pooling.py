@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the table of faults is read without loading torch
     mechanism="the pooling file is ignored: CLS is taken where the model wants LAST",
     sources=("omlx#2594", "zoteus#51"),
     conditions="a prompt of two tokens or more that fits one step",
-    masked_by=("token-level tasks", "prompts of one token"),
+    masked_by=("token-level tasks",),
     magnitude="every prompt with the same first token gets the same answer",
 )
 def first_token_for_last(runner: Runner) -> Undo:
@@ -99,7 +99,7 @@ def mean_misses_first_token(runner: Runner) -> Undo:
     mechanism="MEAN divides by the longest prompt of the step, padding included",
     sources=("sentence-transformers#2569",),
     conditions="two prompts of different lengths, an embedding that is not normalised",
-    masked_by=("normalisation", "one prompt at a time", "equal lengths"),
+    masked_by=("normalisation", "one prompt at a time"),
     magnitude="the right direction, too short",
     checkpoint="tiny-bert",
 )

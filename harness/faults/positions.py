@@ -25,7 +25,7 @@ TABLE = 48
     sources=("vllm#48214",),
     exposed_by=exposed("chunk=chunked"),
     conditions="a prompt of two chunks or more",
-    masked_by=("a prompt that fits one step",),
+    masked_by=("whole prompts", "short prompts"),
     magnitude="cosine 0.3 to 0.9",
 )
 def positions_restart_in_chunks(runner: Runner) -> Undo:
@@ -44,7 +44,7 @@ def positions_restart_in_chunks(runner: Runner) -> Undo:
     sources=("sentence-transformers#3879",),
     exposed_by=exposed("chunk=chunked"),
     conditions="a prompt of two chunks or more",
-    masked_by=("a prompt that fits one step: rotary angles are relative",),
+    masked_by=("whole prompts", "short prompts"),
     magnitude="cosine 0.3 to 0.9",
 )
 def positions_from_batch_row(runner: Runner) -> Undo:
@@ -62,7 +62,7 @@ def positions_from_batch_row(runner: Runner) -> Undo:
     mechanism="the rotary table ends early and its last row serves every later position",
     sources=("pegainfer#250",),
     conditions=f"a prompt of more than {TABLE} tokens",
-    masked_by=("shorter prompts",),
+    masked_by=("short prompts",),
     magnitude="grows with length",
 )
 def short_rotary_table(runner: Runner) -> Undo:
@@ -105,7 +105,7 @@ def turned_the_other_way(runner: Runner) -> Undo:
     mechanism="the compiled block has the angles of its first call of a size baked in",
     exposed_by=exposed("chunk=chunked & compile=compiled"),
     conditions="a prompt of two chunks or more",
-    masked_by=("eager execution", "a prompt that fits one step"),
+    masked_by=("eager execution", "whole prompts", "short prompts"),
     magnitude="cosine 0.3 to 0.9",
 )
 def compiled_keeps_first_angles(runner: Runner) -> Undo:

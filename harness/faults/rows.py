@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the table of faults is read without loading torch
     mechanism="the last token is looked for one row too early",
     sources=("transformers#35911", "ml-commons#4744"),
     conditions="LAST pooling of a step with two tokens or more of the prompt",
-    masked_by=("a last chunk of one token", "token-level tasks"),
+    masked_by=("token-level tasks",),
     magnitude="the hidden state of the token before",
 )
 def last_row_one_early(runner: Runner) -> Undo:
@@ -42,7 +42,7 @@ def last_row_one_early(runner: Runner) -> Undo:
     mechanism="every prompt of a step is given the last row of the whole batch",
     sources=("transformers#46782",),
     conditions="two prompts in one step, LAST pooling",
-    masked_by=("one prompt at a time", "the last prompt of the batch"),
+    masked_by=("one prompt at a time",),
     magnitude="two prompts with one answer",
 )
 def last_row_of_batch(runner: Runner) -> Undo:
@@ -62,7 +62,7 @@ def last_row_of_batch(runner: Runner) -> Undo:
     mechanism="two requests that finish in one step are given each other's answers",
     sources=("ollama#6187", "DMI#67"),
     conditions="two prompts that finish in one step",
-    masked_by=("one prompt at a time", "equal prompts", "prompts that finish in different steps"),
+    masked_by=("one prompt at a time",),
     magnitude="right numbers, wrong order",
 )
 def answers_swapped(runner: Runner) -> Undo:
@@ -102,7 +102,7 @@ def token_rows_shifted(runner: Runner) -> Undo:
     mechanism="a step of a single token takes its padding row for the token's",
     sources=("AutoRAG#366", "sglang#27343"),
     conditions="a step of one token: a prompt of one token alone, or a last chunk of one",
-    masked_by=("steps of two tokens or more",),
+    masked_by=("whole prompts and no prompt of one token",),
     magnitude="the padding's hidden state",
 )
 def one_row_step_repeats(runner: Runner) -> Undo:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # the table of faults is read without loading torch
     sources=("vllm#56666",),
     exposed_by=exposed("chunk=chunked & pp=2"),
     conditions="a prompt of more than one step",
-    masked_by=("a prompt that fits one step",),
+    masked_by=("whole prompts", "short prompts"),
     magnitude="cosine 0.26 to 0.65",
 )
 def stage_skips_poststep(runner: Runner) -> Undo:
@@ -46,7 +46,7 @@ def stage_skips_poststep(runner: Runner) -> Undo:
     sources=("vllm#48214",),
     exposed_by=exposed("chunk=chunked"),
     conditions="a prompt of two chunks or more",
-    masked_by=("a prompt that fits one step",),
+    masked_by=("whole prompts", "short prompts"),
     magnitude="cosine 0.3 to 0.9",
 )
 def counters_advance_on_output(runner: Runner) -> Undo:
@@ -66,7 +66,7 @@ def counters_advance_on_output(runner: Runner) -> Undo:
     sources=("vllm#48214",),
     exposed_by=exposed("chunk=chunked"),
     conditions="a prompt of two chunks or more",
-    masked_by=("a prompt that fits one step",),
+    masked_by=("whole prompts", "short prompts"),
     magnitude="each later chunk overlaps the one before by a token",
 )
 def counter_one_behind(runner: Runner) -> Undo:
@@ -80,7 +80,7 @@ def counter_one_behind(runner: Runner) -> Undo:
     sources=("pytorch#138908",),
     exposed_by=exposed("async=async & chunk=chunked"),
     conditions="a prompt of two chunks or more",
-    masked_by=("sync scheduling", "a prompt that fits one step"),
+    masked_by=("sync scheduling", "whole prompts", "short prompts"),
     magnitude="later chunks at positions that were never computed",
 )
 def async_advances_twice(runner: Runner) -> Undo:
@@ -114,7 +114,6 @@ def _advance_by(runner: Runner, step: object) -> Undo:
     mechanism="a new request goes on counting where the last one on its state slot stopped",
     sources=("vllm#37873", "vllm#37884"),
     conditions="a second request on a slot that was used before, in whatever configuration",
-    masked_by=("an engine that has just started",),
     magnitude="cosine 0.3 to 0.9; the first requests after a start are right",
 )
 def slot_not_cleared(runner: Runner) -> Undo:
@@ -131,7 +130,7 @@ def slot_not_cleared(runner: Runner) -> Undo:
     mechanism="the last key and value of an unfinished chunk are never put into the cache",
     exposed_by=exposed("chunk=chunked"),
     conditions="a prompt of two chunks or more",
-    masked_by=("a prompt that fits one step",),
+    masked_by=("whole prompts", "short prompts"),
     magnitude="one key of the context replaced by what was there before",
 )
 def last_key_not_written(runner: Runner) -> Undo:
@@ -152,7 +151,7 @@ def last_key_not_written(runner: Runner) -> Undo:
     sources=("vllm-ascend#12130", "DMI#67"),
     exposed_by=exposed("chunk=chunked"),
     conditions="two prompts in one step, one of them in a later chunk",
-    masked_by=("one prompt at a time", "prompts that fit one step"),
+    masked_by=("one prompt at a time", "whole prompts", "short prompts"),
     magnitude="the context of another prompt",
 )
 def neighbours_blocks(runner: Runner) -> Undo:
@@ -172,7 +171,7 @@ def neighbours_blocks(runner: Runner) -> Undo:
     sources=("vllm#41049",),
     exposed_by=exposed("chunk=chunked"),
     conditions="a token-level request of two chunks or more",
-    masked_by=("a prompt of one chunk", "sequence-level tasks"),
+    masked_by=("whole prompts", "short prompts", "sequence-level tasks"),
     magnitude="rows of other tokens",
 )
 def chunk_rows_newest_first(runner: Runner) -> Undo:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from harness.attribution import find
@@ -17,6 +18,7 @@ from harness.checkpoints.catalogue import path_of
 from harness.judge.bounds import Bounds
 from harness.record import FindingRecord, Outcome, PairRecord
 from harness.search import Budget
+from harness.search.reducer import as_token_ids
 
 PROFILE = "pr"
 """Trials draw their cases as this profile does."""
@@ -49,6 +51,17 @@ class TrialBench:
     def cases(self, seed: int) -> list[Case]:
         """The profile's cases for a seed, in the order a campaign draws them."""
         return draw(self._space, self._bench.plan, seed)
+
+    def as_tokens(self, case: Case) -> Case:
+        """The case with every prompt as its token ids."""
+        prompts = self._bench.system.encode(case)
+        return replace(
+            case,
+            prompts=tuple(
+                as_token_ids(prompt, encoded.token_ids, encoded.type_ids)
+                for prompt, encoded in zip(case.prompts, prompts, strict=True)
+            ),
+        )
 
     @contextmanager
     def planted(self, plugin: str) -> Iterator[None]:

@@ -12,6 +12,7 @@ from harness.axes import AXES
 from harness.checkpoints.catalogue import CHECKPOINTS
 from harness.faults import FAULTS
 from harness.faults.base import Fault, FaultClass, replace_method
+from harness.trials.masks import MASKS
 
 SOURCE = re.compile(r"[\w.-]+#\d+")
 
@@ -31,6 +32,7 @@ def test_an_entry_says_all_and_can_be_loaded(fault: Fault) -> None:
         for switch in values:
             name, _, value = switch.partition("=")
             assert AXES[name].check(value) != AXES[name].baseline
+    assert set(fault.masked_by) <= set(MASKS)
     assert all((fault.mechanism, fault.conditions, fault.magnitude))
 
 
