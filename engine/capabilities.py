@@ -39,6 +39,11 @@ def resolve(config: EngineConfig, model: ModelConfig) -> EngineConfig:
             f"{config.model.name} is {what}: every token attends to tokens after it, so a prompt "
             "cannot be split over steps. Turn chunked_prefill off"
         )
+    if not model.causal and config.cache.prefix_cache:
+        raise ConfigurationError(
+            f"{config.model.name} is an encoder and keeps no keys and values: it has nothing to "
+            "cache. Turn prefix_cache off"
+        )
     chunked = model.causal if scheduler.chunked_prefill is None else scheduler.chunked_prefill
     length = config.max_model_len or model.max_positions
     if length > model.max_positions:

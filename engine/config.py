@@ -38,9 +38,25 @@ class SchedulerConfig:
     max_num_seqs: int = 8
     chunked_prefill: bool | None = None
     """May a prompt be split over steps? None: whatever the model allows (encoders: no)."""
+    long_prefill_token_threshold: int = 0
+    """Most tokens that one prompt takes of a step while others stand in line; 0: no limit."""
     async_scheduling: bool = False
 
     def __post_init__(self) -> None:
+        _require(
+            self.long_prefill_token_threshold >= 0,
+            "long_prefill_token_threshold",
+            self.long_prefill_token_threshold,
+            "0 (no limit) or a number of tokens",
+            "",
+        )
+        _require(
+            not (self.long_prefill_token_threshold and self.chunked_prefill is False),
+            "long_prefill_token_threshold",
+            self.long_prefill_token_threshold,
+            "0 when chunked_prefill is off",
+            "A prompt that must run whole cannot be held to a part of a step.",
+        )
         _require(
             self.max_num_batched_tokens >= 1,
             "max_num_batched_tokens",
@@ -53,10 +69,14 @@ class SchedulerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheConfig:
-    """Paged KV. `num_blocks` None: enough for `max_num_seqs` prompts of the model's length."""
+    """Paged KV. `num_blocks` None: enough for all that `max_num_seqs` lets run; with fewer,
+    prompts wait, and running ones are preempted and computed again."""
 
     block_size: int = 16
     num_blocks: int | None = None
+    prefix_cache: bool = False
+    """Keep full blocks for prompts that begin alike. Only LAST-pooled answers read them: the
+    others need the row of every token, cached ones have none."""
 
     def __post_init__(self) -> None:
         _require(self.block_size >= 1, "block_size", self.block_size, "at least 1 token", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -12,6 +13,7 @@ from engine.errors import RequestError
 from engine.executor import create_executor
 from engine.executor.base import RunAccount
 from engine.kv.blocks import BlockPool
+from engine.kv.prefix import Prefix, block_keys
 from engine.loop import RunLoop
 from engine.models.config import ModelConfig, read_model_config
 from engine.plan import StepPlan, plan_digest
@@ -51,6 +53,7 @@ class Engine:
         self.config = resolve(config, self.model_config)
         self._limits = limits_of(self.config, self.model_config)
         options = read_pooling_options(self.config, self.model_config)
+        self._method = options.method
         self._rules = TaskRules(
             model_tasks=frozenset(options.tasks),
             runner_tasks=runner_tasks(options),
@@ -81,7 +84,7 @@ class Engine:
             outputs=loop.outputs,
             refused=loop.refused,
             plan=tuple(loop.plan),
-            witness=self._witness(loop.plan, account),
+            witness=self._witness(loop, account),
             taps=account.taps,
         )
 
@@ -131,6 +134,11 @@ class Engine:
                 f"request {name!r} holds the padding token {self.model_config.padding_id}, which "
                 f"{self.model_config.architecture} gives no position of its own; take it out"
             )
+        if request.cache_salt is not None and not self.config.cache.prefix_cache:
+            raise RequestError(
+                f"request {name!r}: cache_salt={request.cache_salt!r} does not apply without a "
+                "prefix cache; leave it out, or turn prefix_cache on"
+            )
         self._rules.check_params(request)
 
     def apply_plugin(self, name: str) -> None:
@@ -161,6 +169,26 @@ class Engine:
             scheduler=self._scheduler(plan),
             max_in_flight=self.config.max_steps_in_flight,
             check=self.check,
+            prefix=self._prefix,
+        )
+
+    def _prefix(self, request: PoolingRequest) -> Prefix:
+        """What the cache may know a prompt by.
+
+        Every prompt publishes its blocks, since keys and values do not depend on the task. Only an
+        answer that is pooled from the last row alone reads them: CLS, MEAN and all token-level
+        tasks need the hidden states of every token, and those of cached tokens are gone.
+        """
+        if not self.config.cache.prefix_cache:
+            return Prefix()
+        return Prefix(
+            keys=block_keys(
+                request.token_ids,
+                request.type_ids,
+                block_size=self.config.cache.block_size,
+                context=json.dumps(request.cache_salt),
+            ),
+            readable=self._method == "LAST" and not request.task.is_token_level,
         )
 
     def _scheduler(self, plan: Sequence[StepPlan] | None) -> Scheduler:
@@ -170,14 +198,15 @@ class Engine:
             return ReplayScheduler(plan, pool, limits.max_slots)
         return FcfsScheduler(self.config.scheduler, pool, limits.max_slots, causal)
 
-    def _witness(self, plan: Sequence[StepPlan], account: RunAccount) -> RunWitness:
+    def _witness(self, loop: RunLoop, account: RunAccount) -> RunWitness:
         return RunWitness(
-            plan_digest=plan_digest(plan),
-            steps=len(plan),
+            plan_digest=plan_digest(loop.plan),
+            steps=len(loop.plan),
             chunks=dict(account.chunks),
             padded_tokens=account.padded_tokens,
             stream_policy=str(self.config.stream),
             instruction_set=account.instruction_set,
             flags=dict(account.flags),
+            memory=loop.memory,
             ranks=account.ranks,
         )

@@ -39,6 +39,7 @@ class InputLayout:
             "row_offsets": (s + 1,),
             "state_slots": (s,),
             "is_new": (s,),
+            "first_positions": (s,),
             "counts": (s,),
             "block_tables": (s, self.max_blocks),
         }
@@ -92,7 +93,8 @@ class InputArrays:
         columns = {
             "row_offsets": offsets,
             "state_slots": [allocation.slot for _, allocation, _ in per_entry],
-            "is_new": [int(entry.start == 0) for entry in entries],
+            "is_new": [int(allocation.is_new) for _, allocation, _ in per_entry],
+            "first_positions": [entry.start for entry in entries],
             "counts": counts,
         }
         for name, column in columns.items():

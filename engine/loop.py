@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.errors import ConfigurationError, RequestError
 from engine.executor.base import Executor
+from engine.kv.prefix import Prefix
 from engine.plan import StepPlan
 from engine.request import PoolingOutput, PoolingRequest
 from engine.runner import StepHandle
 from engine.scheduler.base import Scheduler
+from engine.scheduler.memory import MemoryWitness
 
 
 class RunLoop:
@@ -26,8 +28,10 @@ class RunLoop:
         scheduler: Scheduler,
         max_in_flight: int,
         check: Callable[[PoolingRequest], None],
+        prefix: Callable[[PoolingRequest], Prefix],
     ) -> None:
-        self._executor, self._scheduler, self._check = executor, scheduler, check
+        self._executor, self._scheduler = executor, scheduler
+        self._check, self._prefix = check, prefix
         self._max_in_flight = max_in_flight
         self._in_flight: deque[StepHandle] = deque()
         self._requests: dict[str, PoolingRequest] = {}
@@ -73,13 +77,20 @@ class RunLoop:
         """Whether there is a step to submit or a result to take."""
         return self._scheduler.has_work or bool(self._in_flight)
 
+    @property
+    def memory(self) -> MemoryWitness:
+        """What the ledger of the KV memory counted so far."""
+        return self._scheduler.memory
+
     def admit(self, request: PoolingRequest) -> None:
         """Queue a request, between steps; RequestError or ConfigurationError if it cannot run."""
         name = request.request_id
         if name in self._requests:
             raise RequestError(f"request id {name!r} is used twice in one run")
         self._check(request)
-        self._scheduler.add(name, request.num_tokens)
+        self._scheduler.add(
+            name, request.num_tokens, priority=request.priority, prefix=self._prefix(request)
+        )
         self._requests[name] = request
 
     def abort(self, request_id: str) -> None:

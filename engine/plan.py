@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanEntry:
-    """Tokens [start, start + count) of a prompt of `total` tokens."""
+    """Tokens [start, start + count) of a prompt of `total` tokens.
+
+    The first entry of a prompt starts at 0, or behind what the prefix cache holds of it.
+    """
 
     request_id: str
     start: int
@@ -29,10 +33,15 @@ class PlanEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPlan:
-    """One step's batch: entries in batch order. Immutable; built in one call."""
+    """One step's batch: entries in batch order. Immutable; built in one call.
+
+    `preempted`: requests that gave up their memory before this step, each as an entry of count 0
+    whose `start` is the number of computed tokens it lost. They begin again later.
+    """
 
     index: int
     entries: tuple[PlanEntry, ...]
+    preempted: tuple[PlanEntry, ...] = ()
 
     @property
     def num_tokens(self) -> int:
@@ -44,22 +53,32 @@ class StepPlan:
 
 
 def plan_to_json(plan: Sequence[StepPlan]) -> list[list[list[int | str]]]:
-    """Plan as plain lists: step -> entry -> [request_id, start, count, total]."""
-    return [[[e.request_id, e.start, e.count, e.total] for e in step.entries] for step in plan]
+    """Plan as plain lists: step -> entry -> [request_id, start, count, total].
+
+    Preemptions come first in their step, with a count of 0.
+    """
+    return [
+        [[e.request_id, e.start, e.count, e.total] for e in (*step.preempted, *step.entries)]
+        for step in plan
+    ]
 
 
 def plan_from_json(data: Sequence[Sequence[Sequence[int | str]]]) -> tuple[StepPlan, ...]:
     """Inverse of `plan_to_json`."""
-    return tuple(
-        StepPlan(
-            index=index,
-            entries=tuple(
-                PlanEntry(request_id=str(r), start=int(s), count=int(c), total=int(t))
-                for r, s, c, t in step
-            ),
+    steps = []
+    for index, step in enumerate(data):
+        entries = [
+            PlanEntry(request_id=str(r), start=int(s), count=int(c), total=int(t))
+            for r, s, c, t in step
+        ]
+        steps.append(
+            StepPlan(
+                index=index,
+                entries=tuple(e for e in entries if e.count),
+                preempted=tuple(e for e in entries if not e.count),
+            )
         )
-        for index, step in enumerate(data)
-    )
+    return tuple(steps)
 
 
 def plan_digest(plan: Sequence[StepPlan]) -> str:
@@ -69,8 +88,4 @@ def plan_digest(plan: Sequence[StepPlan]) -> str:
 
 def num_chunks(plan: Sequence[StepPlan]) -> dict[str, int]:
     """Request id -> in how many pieces the plan runs its prompt."""
-    counts: dict[str, int] = {}
-    for step in plan:
-        for entry in step.entries:
-            counts[entry.request_id] = counts.get(entry.request_id, 0) + 1
-    return counts
+    return dict(Counter(entry.request_id for step in plan for entry in step.entries))

@@ -49,6 +49,10 @@ class PoolingRequest:
     task: Task
     type_ids: tuple[int, ...] = ()
     params: PoolingParams = field(default_factory=PoolingParams)
+    priority: int = 0
+    """Lower runs first; equal ones in order of arrival."""
+    cache_salt: str | None = None
+    """With the prefix cache on: this prompt shares cached blocks only with those of equal salt."""
 
     @property
     def num_tokens(self) -> int:

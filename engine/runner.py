@@ -78,7 +78,8 @@ class Runner:
     """Owns: one rank's counters, KV cache, hidden and receive buffers, and its input slots.
 
     The seams a plug-in may replace, each a method the step needs anyway: `fence_inputs`,
-    `await_send`, `send`, `post_step`, `copy_to_host`, `stage`, and on `pooler` those named there.
+    `await_send`, `preempt`, `send`, `post_step`, `copy_to_host`, `stage`, and on `pooler` those
+    named there.
     """
 
     def __init__(
@@ -215,6 +216,7 @@ class Runner:
         self._steps.append(plan)
         self._padded.append(rows)
         self.await_send()
+        self.preempt(plan)
         staging = self.staging.acquire(self.host)
         self.stage(staging, step, requests, rows)
         self._load_inputs(plan, staging)
@@ -235,6 +237,11 @@ class Runner:
         was recorded for some row counts only."""
         least = MIN_ROWS if self.config.execution.batch_invariant else 2
         return self.execution.padded_rows(max(num_tokens, least))
+
+    def preempt(self, plan: StepPlan) -> None:
+        """Forget the chunks of requests that begin again, after every step already submitted."""
+        for entry in plan.preempted:
+            self.abort(entry.request_id)
 
     def await_send(self) -> None:
         """Top of the step: the last send must have left before its buffer is written again."""
@@ -292,7 +299,10 @@ class Runner:
             self._threads = torch.get_num_threads()
             inputs, counters = self.inputs, self.counters.tensor
             slots = inputs["state_slots"][:num_seqs]
-            starts = counters[slots] * (1 - inputs["is_new"][:num_seqs])
+            # A prompt's own counter, unless it begins: at 0, or behind what the prefix cache holds.
+            known = counters[slots]
+            is_new = inputs["is_new"][:num_seqs]
+            starts = known * (1 - is_new) + inputs["first_positions"][:num_seqs] * is_new
             counters[slots] = starts
             sequence = inputs["token_to_seq"][:rows]
             first_row = inputs["row_offsets"][sequence]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from engine.scheduler.memory import MemoryWitness
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankWitness:
@@ -55,6 +57,7 @@ class RunWitness:
     instruction_set: str
     flags: dict[str, str]
     """Process-wide switches that may change a bit (MKL_CBWR, torch versions, deterministic...)."""
+    memory: MemoryWitness
     ranks: tuple[RankWitness, ...]
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from engine.plan import StepPlan, plan_from_json, plan_to_json
+from engine.plan import plan_from_json, plan_to_json
 from engine.request import PoolingParams, PoolingRequest, Task
 from engine.scheduler.base import Allocation, ScheduledStep
 
@@ -52,9 +53,8 @@ def step_to_json(step: ScheduledStep) -> Message:
 
 
 def step_from_json(data: Message) -> ScheduledStep:
-    entries = plan_from_json([data["entries"]])[0].entries
     return ScheduledStep(
-        plan=StepPlan(index=data["index"], entries=entries),
+        plan=replace(plan_from_json([data["entries"]])[0], index=data["index"]),
         allocations={
             name: Allocation(slot=slot, blocks=tuple(blocks), is_new=is_new)
             for name, (slot, blocks, is_new) in data["allocations"].items()

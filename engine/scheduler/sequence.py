@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from engine.errors import LedgerError
+from engine.kv.prefix import Prefix
 
 
 class SequenceState(StrEnum):
-    """WAITING holds nothing; RUNNING holds a slot (and KV blocks); FINISHED gave them back."""
+    """WAITING holds nothing; RUNNING holds a slot; FINISHED gave everything back.
+
+    A running sequence also holds KV blocks until its last token is scheduled.
+    """
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -31,16 +35,27 @@ class Sequence:
     total: int
     priority: int = 0
     arrival: int
+    prefix: Prefix = field(default_factory=Prefix)
     num_scheduled: int = 0
     num_in_flight: int = 0
+    num_preemptions: int = 0
     slot: int | None = None
     aborted: bool = False
     state: SequenceState = SequenceState.WAITING
 
     @property
+    def rank(self) -> tuple[int, int]:
+        """Its place in line, which no preemption changes: lower priority value, then arrival."""
+        return self.priority, self.arrival
+
+    @property
     def num_remaining(self) -> int:
         """Tokens no step has been scheduled for; none once the request is aborted."""
         return 0 if self.aborted else self.total - self.num_scheduled
+
+    @property
+    def is_running(self) -> bool:
+        return self.state is SequenceState.RUNNING
 
     def advance(self, count: int) -> None:
         """Record that one more step, now in flight, runs the next `count` tokens."""
@@ -51,3 +66,11 @@ class Sequence:
             )
         self.num_scheduled += count
         self.num_in_flight += 1
+
+    def go_back(self) -> None:
+        """Preempted: everything is to be computed again. No step of it may be in flight."""
+        if self.num_in_flight or not self.is_running or not self.num_remaining:
+            raise LedgerError(f"cannot preempt {self}")
+        self.num_scheduled, self.slot = 0, None
+        self.num_preemptions += 1
+        self.state = SequenceState.WAITING

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from engine.plan import StepPlan
+from engine.plan import PlanEntry, StepPlan
 from engine.scheduler.base import Allocation, ScheduledStep, Scheduler
 
 
@@ -20,11 +20,12 @@ class Loop:
 
     scheduler: Scheduler
     depth: int = 1
+    block_size: int = 4
     choices: Iterator[bool] = field(default_factory=lambda: iter(()))
     before_step: Callable[[int], None] = lambda index: None
     steps: list[ScheduledStep] = field(default_factory=list)
     finished: list[str] = field(default_factory=list)
-    in_flight: deque[StepPlan] = field(default_factory=deque)
+    in_flight: deque[ScheduledStep] = field(default_factory=deque)
     holding: dict[str, Allocation] = field(default_factory=dict)
 
     def run(self) -> tuple[StepPlan, ...]:
@@ -48,23 +49,38 @@ class Loop:
 
     def take_result(self) -> None:
         step = self.in_flight.popleft()
-        finished = self.scheduler.complete(step)
-        assert finished == tuple(e.request_id for e in step.entries if e.finishes)
+        finished = self.scheduler.complete(step.plan)
+        assert finished == tuple(e.request_id for e in step.plan.entries if e.finishes)
         for request_id in finished:
             del self.holding[request_id]
         self.finished += finished
 
     def _started(self, step: ScheduledStep) -> None:
         assert set(step.allocations) == {e.request_id for e in step.plan.entries}
+        for lost in step.plan.preempted:
+            assert not self.in_flight, f"{lost} lost memory that a step in flight may read"
+            del self.holding[lost.request_id]
         for entry in step.plan.entries:
             allocation = step.allocations[entry.request_id]
-            assert allocation.is_new == (entry.start == 0)
-            if allocation.is_new:
-                for other, held in self.holding.items():
-                    assert held.slot != allocation.slot, (other, entry)
-                    assert not set(held.blocks) & set(allocation.blocks), (other, entry)
-                self.holding[entry.request_id] = allocation
-            held = self.holding[entry.request_id]
-            assert (allocation.slot, allocation.blocks) == (held.slot, held.blocks)
-        self.in_flight.append(step.plan)
+            held = self.holding.get(entry.request_id)
+            assert allocation.is_new == (held is None)
+            before = 0 if held is None else len(held.blocks)
+            if held is None:
+                slots = [other.slot for other in self.holding.values()]
+                assert allocation.slot not in slots, entry
+            else:
+                assert allocation.slot == held.slot
+                assert allocation.blocks[:before] == held.blocks
+            self._check_written(entry, allocation)
+            self.holding[entry.request_id] = allocation
+        self.in_flight.append(step)
         self.steps.append(step)
+
+    def _check_written(self, entry: PlanEntry, allocation: Allocation) -> None:
+        """A block that the piece writes is read and written by no other request in flight."""
+        if not allocation.blocks:
+            return
+        written = set(allocation.blocks[entry.start // self.block_size :])
+        for other in self.in_flight:
+            for name, theirs in other.allocations.items():
+                assert name == entry.request_id or not written & set(theirs.blocks), (name, entry)

@@ -104,7 +104,7 @@ def test_what_a_finished_request_holds_is_reused_only_after_its_result_was_taken
     assert s.complete(first.plan) == ("a",)
     second = s.schedule()
     assert second is not None
-    assert (second.allocations["b"].slot, second.allocations["b"].blocks) == (0, (0, 1))
+    assert (second.allocations["b"].slot, second.allocations["b"].blocks) == (0, (2, 1))
 
 
 def test_a_step_waits_rather_than_shrink_because_a_result_is_late() -> None:
@@ -163,14 +163,14 @@ def test_aborting_what_waits_or_is_unknown() -> None:
 def test_aborting_in_flight_holds_everything_until_the_last_step_is_back() -> None:
     s = scheduler(num_blocks=5)
     s.add("a", 20)
-    s.add("b", 4)
+    s.add("b", 8)
     first, second = s.schedule(), s.schedule()
     assert first is not None
     assert second is not None
     s.abort("a")
     with pytest.raises(RequestError, match="'a' is in use"):
         s.add("a", 1)
-    assert s.schedule() is None, "b needs a block and a's steps are in flight"
+    assert s.schedule() is None, "b needs two blocks and a's steps are in flight"
     assert s.complete(first.plan) == ()
     assert s.schedule() is None
     assert s.complete(second.plan) == (), "an aborted request does not finish"
@@ -182,19 +182,23 @@ def test_aborting_in_flight_holds_everything_until_the_last_step_is_back() -> No
     assert not s.has_work
 
 
-@pytest.mark.parametrize("what", ["slot", "blocks", "flight"])
+@pytest.mark.parametrize("what", ["slot", "blocks", "pins", "flight"])
 def test_the_ledger_notices(what: str) -> None:
     s = scheduler(num_blocks=8)
     s.add("a", 20)
     s.schedule()
     s.check_integrity()
     roster = s._roster
+    assert roster.pool is not None
     if what == "slot":
-        roster._slots.release("a")
+        roster.slots.release("a")
     elif what == "blocks":
-        assert roster._pool is not None
-        roster._pool.release("a")
+        roster.pool.release("a")
+    elif what == "pins":
+        roster.pool.unpin([0])
     else:
         roster._in_flight.pop()
-    with pytest.raises(LedgerError, match=r"\['a'\].*|expected .*held|the queue says"):
+    with pytest.raises(
+        LedgerError, match=r"\['a'\].*|expected .*held|pinned blocks|the queue says"
+    ):
         s.check_integrity()

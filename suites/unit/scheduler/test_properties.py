@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from engine.config import SchedulerConfig
 from engine.kv.blocks import BlockPool
+from engine.kv.prefix import Prefix, block_keys
 from engine.plan import StepPlan, plan_from_json, plan_to_json
 from engine.scheduler.base import Scheduler
 from engine.scheduler.fcfs import FcfsScheduler
@@ -20,12 +21,25 @@ from suites.unit.scheduler.loop import Loop
 
 @dataclass(frozen=True, kw_only=True)
 class Arrival:
-    """A prompt that is added once `after` steps have been scheduled."""
+    """A prompt that is added once `after` steps have been scheduled.
+
+    `family`: prompts of one family begin alike, -1 is outside the cache.
+    """
 
     request_id: str
+    family: int
+    readable: bool
     length: int
     after: int
     priority: int
+
+    @property
+    def prefix(self) -> Prefix:
+        if self.family < 0:
+            return Prefix()
+        tokens = [self.family] * self.length
+        keys = block_keys(tokens, (), block_size=BLOCK_SIZE, context="")
+        return Prefix(keys=keys, readable=self.readable)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +68,12 @@ class Traffic:
         def before_step(index: int) -> None:
             for arrival in self.arrivals:
                 if arrival.after == index:
-                    scheduler.add(arrival.request_id, arrival.length, priority=arrival.priority)
+                    scheduler.add(
+                        arrival.request_id,
+                        arrival.length,
+                        priority=arrival.priority,
+                        prefix=arrival.prefix,
+                    )
 
         return before_step
 
@@ -83,6 +102,8 @@ def traffics(draw: st.DrawFn) -> Traffic:
     arrivals = tuple(
         Arrival(
             request_id=f"r{i}",
+            family=draw(st.integers(min_value=-1, max_value=1)),
+            readable=draw(st.booleans()),
             length=length,
             after=draw(st.integers(min_value=0, max_value=3)) if i else 0,
             priority=draw(st.integers(min_value=0, max_value=1)),
@@ -96,6 +117,7 @@ def traffics(draw: st.DrawFn) -> Traffic:
             max_num_batched_tokens=budget,
             max_num_seqs=draw(st.integers(min_value=1, max_value=4)),
             chunked_prefill=chunked,
+            long_prefill_token_threshold=0 if whole else draw(st.sampled_from([0, 1, 3, 5])),
         ),
         can_chunk=can_chunk,
         num_blocks=draw(st.one_of(st.none(), st.integers(min_value=enough, max_value=3 * enough))),
@@ -120,31 +142,46 @@ depths = st.integers(min_value=1, max_value=4)
 orders = st.lists(st.booleans(), max_size=40).map(tuple)
 
 
-def pieces(plan: tuple[StepPlan, ...]) -> dict[str, list[tuple[int, int, int]]]:
-    by_request: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+def pieces(plan: tuple[StepPlan, ...]) -> dict[str, list[list[tuple[int, int, int]]]]:
+    """Request id -> each of its attempts -> its pieces; all attempts but the last were lost."""
+    attempts: dict[str, list[list[tuple[int, int, int]]]] = defaultdict(list)
+    lost: set[str] = set()
     for step in plan:
+        lost |= {entry.request_id for entry in step.preempted}
         for entry in step.entries:
-            by_request[entry.request_id].append((entry.start, entry.end, entry.total))
-    return by_request
+            name = entry.request_id
+            if name in lost or name not in attempts:
+                attempts[name].append([])
+                lost.discard(name)
+            attempts[name][-1].append((entry.start, entry.end, entry.total))
+    assert not lost, "a preempted request never came back"
+    return attempts
 
 
 @given(traffic=traffics(), depth=depths, choices=orders)
-def test_every_token_once_in_order_within_the_limits(
+def test_every_token_in_order_within_the_limits(
     traffic: Traffic, depth: int, choices: tuple[bool, ...]
 ) -> None:
     loop = run(traffic, depth=depth, choices=choices)
     plan = tuple(step.plan for step in loop.steps)
     assert [step.index for step in plan] == list(range(len(plan)))
-    lengths = {a.request_id: a.length for a in traffic.arrivals}
+    arrivals = {a.request_id: a for a in traffic.arrivals}
     by_request = pieces(plan)
     assert sorted(loop.finished) == sorted(by_request)
     assert {a.request_id for a in traffic.arrivals if a.after == 0} <= set(by_request)
-    for request_id, parts in by_request.items():
-        starts, ends, totals = zip(*parts, strict=True)
-        assert starts == (0, *ends[:-1])
-        assert ends[-1] == lengths[request_id]
-        assert set(totals) == {lengths[request_id]}
-        assert traffic.chunked or len(parts) == 1
+    memory = loop.scheduler.memory
+    for request_id, attempts in by_request.items():
+        arrival = arrivals[request_id]
+        for parts in attempts:
+            starts, ends, totals = zip(*parts, strict=True)
+            assert starts[1:] == ends[:-1]
+            assert set(totals) == {arrival.length}
+            assert starts[0] % BLOCK_SIZE == 0
+            assert not starts[0] or arrival.readable
+            assert parts is not attempts[-1] or ends[-1] == arrival.length
+        assert traffic.chunked or len(attempts) == len(attempts[0]) == 1
+        assert memory.preemptions.get(request_id, 0) == len(attempts) - 1
+        assert memory.hit_tokens.get(request_id, 0) == sum(a[0][0] for a in attempts)
     for step in plan:
         assert 1 <= len(step.entries) <= traffic.config.max_num_seqs
         assert 1 <= step.num_tokens <= traffic.config.max_num_batched_tokens
@@ -152,15 +189,34 @@ def test_every_token_once_in_order_within_the_limits(
         for entry in step.plan.entries:
             allocation = step.allocations[entry.request_id]
             assert 0 <= allocation.slot < traffic.max_slots
-            needed = 0 if traffic.num_blocks is None else -(-entry.total // BLOCK_SIZE)
+            needed = 0 if traffic.num_blocks is None else -(-entry.end // BLOCK_SIZE)
             assert len(allocation.blocks) == needed
+
+
+@given(traffic=traffics(), depth=depths, choices=orders)
+def test_every_step_brings_the_head_of_the_line_forward(
+    traffic: Traffic, depth: int, choices: tuple[bool, ...]
+) -> None:
+    """So preemption can never go round in circles: the run is as long as the line, at most."""
+    loop = run(traffic, depth=depth, choices=choices)
+    left = {a.request_id: (a.priority, a.after, i) for i, a in enumerate(traffic.arrivals)}
+    for step in loop.steps:
+        here = {n: rank for n, rank in left.items() if rank[1] <= step.plan.index}
+        served = {e.request_id for e in step.plan.entries}
+        assert not here or min(here, key=lambda n: here[n]) in served
+        assert not {e.request_id for e in step.plan.preempted} & served
+        for entry in step.plan.entries:
+            if entry.finishes:
+                left.pop(entry.request_id, None)
 
 
 @given(traffic=traffics())
 def test_nothing_starves(traffic: Traffic) -> None:
     """A request starts no later than every one that was there, no more urgent, when it came."""
     plan = tuple(step.plan for step in run(traffic).steps)
-    started = [e.request_id for step in plan for e in step.entries if e.start == 0]
+    started: list[str] = []
+    for step in plan:
+        started += [e.request_id for e in step.entries if e.request_id not in started]
     arrivals = {a.request_id: (a.after, i, a.priority) for i, a in enumerate(traffic.arrivals)}
     for position, later in enumerate(started):
         for earlier in started[:position]:
@@ -185,8 +241,10 @@ def test_replaying_a_free_plan_gives_the_plan(
     plan = tuple(step.plan for step in run(traffic).steps)
     recorded = plan_from_json(plan_to_json(plan))
     replay = ReplayScheduler(recorded, traffic.pool(), traffic.max_slots)
-    for request_id, parts in reversed(pieces(plan).items()):
-        replay.add(request_id, parts[-1][1])
+    ran = pieces(plan)
+    for arrival in reversed(traffic.arrivals):
+        if arrival.request_id in ran:
+            replay.add(arrival.request_id, arrival.length, prefix=arrival.prefix)
     loop = Loop(scheduler=replay, depth=depth, choices=iter(choices))
     assert loop.run() == plan
 
@@ -227,6 +285,7 @@ def test_aborts_leave_nothing_behind(
     late = {a.request_id for a in traffic.arrivals if a.after > after}
     assert not set(finished) & ((aborted or set()) - late)
     roster = scheduler._roster
-    assert roster._slots.num_free == traffic.max_slots
-    assert roster._pool is None or roster._pool.num_free == traffic.num_blocks
+    assert roster.slots.num_free == traffic.max_slots
+    assert roster.pool is None or roster.pool.num_free == traffic.num_blocks
+    assert roster.pool is None or not roster.pool.pinned
     assert len(finished) == len(set(finished))
