@@ -14,8 +14,7 @@ from engine.execution.recording import CudaRecorder, record_on_host
 from engine.execution.regions import ONE_RANK, PIECEWISE, TENSOR_RANKS
 from engine.links import Link
 from engine.placement import Place
-from engine.pooling.dispatcher import Pooler
-from engine.pooling.options import build_heads, read_pooling_options
+from engine.pooling.options import build_pooler
 from engine.resources import ResourceKey, Resources
 from engine.runner import Runner, RunnerLimits
 from engine.stage import Stage
@@ -43,13 +42,7 @@ def build_runner(
     stage = resources.stage(place)
     pooler = None
     if place.answers:
-        options = read_pooling_options(config, stage.config)
-        pooler = Pooler(
-            options.method,
-            options.tasks,
-            build_heads(options, stage.model),
-            overlaps_steps=config.overlaps_steps,
-        )
+        pooler = build_pooler(config, stage.model)
     return Runner(
         config=config,
         limits=limits,

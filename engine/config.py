@@ -20,7 +20,7 @@ KERNELS = ("torch", "triton")
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 INPUT_BUFFERS = ("fenced", "ring")
 EXECUTORS = ("inline", "processes")
-POOLING_METHODS = ("CLS", "LAST", "MEAN")
+POOLING_METHODS = ("CLS", "LAST", "MEAN", "MAX", "MEAN_SQRT", "WEIGHTED_MEAN")
 STREAM_POLICIES = ("threaded", "immediate", "lag", "paced", "drawn")
 
 
@@ -233,7 +233,7 @@ class EngineConfig:
 
     model: Path
     pooling: str | None = None
-    """CLS, LAST or MEAN; None: what the checkpoint says, else LAST for decoders."""
+    """One of POOLING_METHODS; None: what the checkpoint says, else LAST for decoders."""
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     cache: CacheConfig = field(default_factory=CacheConfig)
     execution: ExecutionConfig = field(default_factory=ExecutionConfig)

@@ -17,7 +17,7 @@ from engine.kv.prefix import Prefix, block_keys
 from engine.loop import RunLoop
 from engine.models.config import ModelConfig, read_model_config
 from engine.plan import StepPlan, plan_digest
-from engine.pooling.options import read_pooling_options, runner_tasks
+from engine.pooling.options import read_pooling_options
 from engine.pooling.tasks import TaskRules
 from engine.request import PoolingOutput, PoolingRequest, Task
 from engine.resources import Resources
@@ -52,13 +52,7 @@ class Engine:
         self.model_config: ModelConfig = read_model_config(config.model)
         self.config = resolve(config, self.model_config)
         self._limits = limits_of(self.config, self.model_config)
-        options = read_pooling_options(self.config, self.model_config)
-        self._method = options.method
-        self._rules = TaskRules(
-            model_tasks=frozenset(options.tasks),
-            runner_tasks=runner_tasks(options),
-            hidden_size=self.model_config.hidden_size,
-        )
+        self.rules: TaskRules = read_pooling_options(self.config, self.model_config).rules
         self._executor = create_executor(self.config, self._limits, resources)
 
     def run(
@@ -98,7 +92,7 @@ class Engine:
 
     @property
     def supported_tasks(self) -> tuple[Task, ...]:
-        return self._rules.supported_tasks
+        return self.rules.supported_tasks
 
     def check(self, request: PoolingRequest) -> None:
         """Raise RequestError (or UnsupportedTaskError) for a request that cannot be run."""
@@ -139,7 +133,7 @@ class Engine:
                 f"request {name!r}: cache_salt={request.cache_salt!r} does not apply without a "
                 "prefix cache; leave it out, or turn prefix_cache on"
             )
-        self._rules.check_params(request)
+        self.rules.check_params(request)
 
     def apply_plugin(self, name: str) -> None:
         """Apply `module:callable` to every rank's runner, between runs."""
@@ -188,7 +182,7 @@ class Engine:
                 block_size=self.config.cache.block_size,
                 context=json.dumps(request.cache_salt),
             ),
-            readable=self._method == "LAST" and not request.task.is_token_level,
+            readable=self.rules.needs_last_row_only(request.task),
         )
 
     def _scheduler(self, plan: Sequence[StepPlan] | None) -> Scheduler:

@@ -34,10 +34,14 @@ class PoolingParams:
 
     normalize: bool | None = None
     """L2-normalise each output row (embed, token_embed)."""
-    activation: bool | None = None
-    """Apply the classifier's activation (classify, token_classify); False returns logits."""
+    activation: bool | str | None = None
+    """Apply the classifier's activation (classify, token_classify); False returns logits. By name:
+    "identity", "sigmoid" or "softmax"."""
     dimensions: int | None = None
     """Matryoshka: keep the first `dimensions` values, then normalise again if normalising."""
+    prompt_tokens: int | None = None
+    """How many leading tokens are an instruction; a model that is trained to
+    (`include_prompt: false`) leaves them out of what it pools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,9 @@ class PoolingRequest:
 class PoolingOutput:
     """The answer to one request; `values` is owned by the caller, on the host.
 
-    Shapes: embed [D], classify [C], token_embed [n, D], token_classify [n, C]. dtype: the head's.
+    Shapes: embed [D], classify [C], token_embed [n, D], token_classify [n, C],
+    embed&token_classify [D + n * C]: the embedding, then the tokens' values. A head that picks
+    tokens (step tags, markers) answers with a row for each of those. dtype: the head's.
     """
 
     request_id: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,26 @@ class Checkpoint:
     Raises CheckpointError, naming the file, when the folder holds no readable checkpoint.
     """
 
-    def __init__(self, folder: Path, *, tensor_rank: int = 0, tensor_ranks: int = 1) -> None:
-        """`tensor_rank` of `tensor_ranks`: for whom it is read; see `engine.models.split`."""
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        single: str = SINGLE_FILE,
+        claimed: Collection[str] = (),
+        tensor_rank: int = 0,
+        tensor_ranks: int = 1,
+    ) -> None:
+        """`tensor_rank` of `tensor_ranks`: for whom it is read; see `engine.models.split`.
+
+        `single`: the file's name when there is one only. `claimed`: patterns of names that a head
+        reads for itself, so that they are not unexpected in the model's own file.
+        """
         self.folder = folder
+        self._claimed = tuple(claimed)
         self.tensor_rank, self.tensor_ranks = tensor_rank, tensor_ranks
         self._files: dict[str, Path] = {}
         self._shapes: dict[str, Shape] = {}
-        for file, promised in _files(folder).items():
+        for file, promised in _files(folder, single).items():
             with _opened(file) as content:
                 names = set(content.keys())
                 if promised is not None and names != promised:
@@ -52,6 +65,10 @@ class Checkpoint:
 
     def __contains__(self, name: str) -> bool:
         return name in self._files
+
+    def shape(self, name: str) -> Shape:
+        """Of a tensor that is there."""
+        return self._shapes[name]
 
     def prefix(self, name: str, candidates: Sequence[str]) -> str:
         """The candidate under which `name` is found; the first if there is none (see `check`)."""
@@ -76,7 +93,7 @@ class Checkpoint:
         unexpected = sorted(
             name
             for name in self._files.keys() - known.keys()
-            if not any(re.fullmatch(pattern, name) for pattern in ignorable)
+            if not any(re.fullmatch(pattern, name) for pattern in (*ignorable, *self._claimed))
         )
         if missing or unexpected:
             raise CheckpointError(
@@ -138,14 +155,14 @@ class Checkpoint:
         return tensor
 
 
-def _files(folder: Path) -> dict[Path, set[str] | None]:
+def _files(folder: Path, single: str) -> dict[Path, set[str] | None]:
     """Each safetensors file of a folder -> the names its index promises (None: no index)."""
-    if (folder / SINGLE_FILE).is_file():
-        return {folder / SINGLE_FILE: None}
+    if (folder / single).is_file():
+        return {folder / single: None}
     if not (folder / INDEX_FILE).is_file():
         other = sorted(p.name for p in folder.glob("*.bin")) if folder.is_dir() else []
         raise CheckpointError(
-            f"expected {SINGLE_FILE} or {INDEX_FILE} in {folder}, got "
+            f"expected {single} or {INDEX_FILE} in {folder}, got "
             f"{other or 'neither'}. Convert other formats to safetensors first"
         )
     weight_map = read_json_object(folder / INDEX_FILE).get("weight_map")

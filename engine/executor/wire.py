@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -68,20 +68,15 @@ def request_to_json(request: PoolingRequest) -> Message:
         "token_ids": list(request.token_ids),
         "type_ids": list(request.type_ids),
         "task": str(request.task),
-        "params": [
-            request.params.normalize,
-            request.params.activation,
-            request.params.dimensions,
-        ],
+        "params": asdict(request.params),
     }
 
 
 def request_from_json(data: Message) -> PoolingRequest:
-    normalize, activation, dimensions = data["params"]
     return PoolingRequest(
         request_id=data["request_id"],
         token_ids=tuple(data["token_ids"]),
         type_ids=tuple(data["type_ids"]),
         task=Task(data["task"]),
-        params=PoolingParams(normalize=normalize, activation=activation, dimensions=dimensions),
+        params=PoolingParams(**data["params"]),
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import CheckpointError, UnsupportedModelError
+from engine.models.headed import backbone
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 """Kinds of layers, as `layer_types` and `rope_parameters` name them."""
@@ -22,8 +23,8 @@ class Fields:
 
     @property
     def architecture(self) -> str:
-        """First of `architectures`."""
-        return str((self.values.get("architectures") or [None])[0])
+        """First of `architectures`, or the backbone that it puts a head on."""
+        return backbone(str((self.values.get("architectures") or [None])[0]))
 
     @property
     def dtype(self) -> str | None:

@@ -17,6 +17,7 @@ from engine.errors import ConfigurationError
 from engine.kernels import require_triton
 from engine.models.base import AttentionOptions, Model
 from engine.models.config import read_model_config
+from engine.models.headed import head_tensors
 from engine.models.registry import model_class
 from engine.models.split import check_divisible
 from engine.weights import Checkpoint
@@ -70,7 +71,12 @@ def load_model(
         )
     model: Model = family(
         config,
-        Checkpoint(Path(path), tensor_rank=tensor_rank, tensor_ranks=tensor_ranks),
+        Checkpoint(
+            Path(path),
+            claimed=head_tensors(Path(path)),
+            tensor_rank=tensor_rank,
+            tensor_ranks=tensor_ranks,
+        ),
         layers=layers,
         dtype=getattr(torch, dtype),
         options=AttentionOptions(

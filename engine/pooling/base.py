@@ -32,6 +32,11 @@ class PoolingEntry:
         return self.request.request_id
 
     @property
+    def skipped(self) -> int:
+        """Leading tokens that sequence-level methods leave out: an instruction's."""
+        return self.request.params.prompt_tokens or 0
+
+    @property
     def end(self) -> int:
         """Prompt tokens that hidden states exist for once this step has run."""
         return self.start + self.count

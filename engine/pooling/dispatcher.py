@@ -7,41 +7,28 @@ from dataclasses import dataclass
 
 import torch
 
-from engine.errors import ConfigurationError, LedgerError
+from engine.errors import LedgerError
 from engine.pooling.all import AllPooling
 from engine.pooling.base import PoolingBatch, PoolingMethod
-from engine.pooling.cls import ClsPooling
-from engine.pooling.heads import ClassifierHead, EmbeddingHead, Head
-from engine.pooling.last import LastPooling
-from engine.pooling.mean import MeanPooling
+from engine.pooling.heads.base import Head
+from engine.pooling.method import ALL, MethodSpec
 from engine.pooling.retention import ChunkStore
-from engine.pooling.tasks import CLASSIFIER_TASKS, EMBEDDING_TASKS, TaskRules
 from engine.request import PoolingRequest, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolingHeads:
-    """The heads a checkpoint gives rise to; None: no such head is configured."""
+class BuiltPart:
+    """A part of a route, with its head's weights."""
 
-    embedding: EmbeddingHead | None = None
-    classifier: ClassifierHead | None = None
-
-    @property
-    def by_task(self) -> Mapping[Task, Head]:
-        """The tasks the runner knows, with the head that answers each."""
-        heads: dict[Task, Head] = {}
-        if self.embedding is not None:
-            heads |= dict.fromkeys(EMBEDDING_TASKS, self.embedding)
-        if self.classifier is not None:
-            heads |= dict.fromkeys(CLASSIFIER_TASKS, self.classifier)
-        return heads
+    method: MethodSpec
+    head: Head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooled:
     """The answer to one finished request, on the device, in `PoolingOutput.values`' shape.
 
-    Sequence-level tasks: [D] or [C]; token-level tasks: [n, D] or [n, C].
+    Sequence-level tasks: [D] or [C]; token-level tasks: [n, D] or [n, C]; joined: [D + n].
     """
 
     request_id: str
@@ -51,43 +38,24 @@ class Pooled:
 class Pooler:
     """Pools one step at a time; tasks may be mixed within a step.
 
-    Public attributes are the parts a plug-in may replace on the instance: `sequence` (CLS, LAST
-    or MEAN), `all` (whose `own` decides ownership) and `heads`.
+    Public attributes are the parts a plug-in may replace on the instance: `all` (whose `own`
+    decides ownership), `methods` and `routes`.
 
-    Owns: the retained chunk rows of unfinished requests (`store`).
+    Owns: the retained chunk rows of unfinished requests, in one store for each method.
     """
 
     def __init__(
-        self,
-        method: str,
-        model_tasks: Collection[Task],
-        heads: PoolingHeads,
-        *,
-        overlaps_steps: bool,
+        self, routes: Mapping[Task, tuple[BuiltPart, ...]], *, overlaps_steps: bool
     ) -> None:
-        """`method` for sequence-level tasks: CLS, LAST or MEAN. `model_tasks`: as declared."""
-        self.store = ChunkStore()
-        self.sequence = _sequence_method(method, self.store)
-        self.all = AllPooling(self.store, overlaps_steps=overlaps_steps)
-        self.heads = dict(heads.by_task)
-        self.rules = TaskRules(
-            model_tasks=frozenset(model_tasks),
-            runner_tasks=frozenset(self.heads),
-            hidden_size=heads.embedding.hidden_size if heads.embedding is not None else 0,
-        )
-
-    @property
-    def supported_tasks(self) -> tuple[Task, ...]:
-        """See `TaskRules`."""
-        return self.rules.supported_tasks
-
-    def check_task(self, task: Task) -> None:
-        """See `TaskRules.check_task`."""
-        self.rules.check_task(task)
-
-    def check_params(self, request: PoolingRequest) -> None:
-        """See `TaskRules.check_params`."""
-        self.rules.check_params(request)
+        """`routes`: the tasks that can be asked for, with what answers each."""
+        self.stores: list[ChunkStore] = []
+        self.routes = dict(routes)
+        self.all = AllPooling(self._new_store(), overlaps_steps=overlaps_steps)
+        self.methods: dict[MethodSpec, PoolingMethod] = {ALL: self.all}
+        for parts in self.routes.values():
+            for part in parts:
+                if part.method not in self.methods:
+                    self.methods[part.method] = part.method.build(self._new_store)
 
     def pool(self, hidden: torch.Tensor, batch: PoolingBatch) -> list[Pooled]:
         """Answers of the requests that finish in this step, in batch order.
@@ -99,48 +67,61 @@ class Pooler:
             raise LedgerError(
                 f"hidden states: expected [T >= {batch.num_rows}, D], got {tuple(hidden.shape)}"
             )
-        rows: dict[int, torch.Tensor] = {}
-        for method, token_level in ((self.sequence, False), (self.all, True)):
+        rows: dict[MethodSpec, dict[int, torch.Tensor]] = {}
+        for spec, method in self.methods.items():
             members = [
                 i
                 for i, entry in enumerate(batch.entries)
-                if entry.request.task.is_token_level is token_level
+                if any(part.method == spec for part in self.routes[entry.request.task])
             ]
-            if members:
-                rows |= method(hidden, batch, members)
-        pooled = []
-        for i in sorted(rows):
-            request = batch.entries[i].request
-            values = self.heads[request.task](rows[i], request.params)
-            pooled.append(
-                Pooled(
-                    request_id=request.request_id,
-                    rows=values if request.task.is_token_level else values[0],
-                )
+            rows[spec] = method(hidden, batch, members) if members else {}
+        return [
+            Pooled(
+                request_id=entry.request_id,
+                rows=self._answer(
+                    entry.request, {spec: found.get(i) for spec, found in rows.items()}
+                ),
             )
-        return pooled
+            for i, entry in enumerate(batch.entries)
+            if entry.finishes
+        ]
+
+    def _answer(
+        self, request: PoolingRequest, rows: Mapping[MethodSpec, torch.Tensor | None]
+    ) -> torch.Tensor:
+        found = []
+        for part in self.routes[request.task]:
+            picked = rows[part.method]
+            if picked is None:
+                raise LedgerError(
+                    f"request {request.request_id!r} finished: expected rows by "
+                    f"{part.method.names}, got none"
+                )
+            found.append(part.head(picked, request.params))
+        if len(found) > 1:
+            return torch.cat([values.flatten() for values in found])
+        return found[0] if request.task.is_token_level else found[0][0]
 
     def abort(self, request_id: str) -> None:
         """Drop what is retained for a request; after its last submitted step has pooled."""
-        self.store.clear(request_id)
+        for store in self.stores:
+            store.clear(request_id)
 
     def reset(self) -> None:
         """Drop everything that is retained: the run it belongs to was given up."""
-        self.store.reset()
+        for store in self.stores:
+            store.reset()
 
     def check_integrity(self, active_ids: Collection[str]) -> None:
         """Raise `LedgerError` if rows are retained for a request that is not active."""
-        self.store.check_integrity(active_ids)
+        for store in self.stores:
+            store.check_integrity(active_ids)
 
+    @property
+    def num_retained(self) -> int:
+        """Requests that any store retains rows of, counted once a store."""
+        return sum(map(len, self.stores))
 
-def _sequence_method(method: str, store: ChunkStore) -> PoolingMethod:
-    if method == "LAST":
-        return LastPooling()
-    if method == "CLS":
-        return ClsPooling(store)
-    if method == "MEAN":
-        return MeanPooling(store)
-    raise ConfigurationError(
-        f"pooling={method!r} is not valid: expected CLS, LAST or MEAN; "
-        "ALL is what token-level tasks use"
-    )
+    def _new_store(self) -> ChunkStore:
+        self.stores.append(ChunkStore())
+        return self.stores[-1]

@@ -8,8 +8,33 @@ import torch
 
 from engine.plan import PlanEntry, StepPlan
 from engine.pooling.base import PoolingBatch
-from engine.pooling.dispatcher import Pooled, Pooler
+from engine.pooling.dispatcher import BuiltPart, Pooled, Pooler
+from engine.pooling.heads import EmbeddingHead, Head
+from engine.pooling.method import ALL, MethodSpec
 from engine.request import PoolingParams, PoolingRequest, Task
+
+
+def pooler_of(
+    *methods: str,
+    dim: int,
+    overlaps_steps: bool = True,
+    classifier: Head | None = None,
+) -> Pooler:
+    """Embeddings by an identity head, so that rows come out as the methods made them."""
+    sequence = MethodSpec(names=methods)
+    embedding = EmbeddingHead(dim, normalize=False)
+    routes: dict[Task, tuple[BuiltPart, ...]] = {
+        Task.EMBED: (BuiltPart(method=sequence, head=embedding),),
+        Task.TOKEN_EMBED: (BuiltPart(method=ALL, head=embedding),),
+    }
+    if classifier is not None:
+        tokens = BuiltPart(method=ALL, head=classifier)
+        routes |= {
+            Task.CLASSIFY: (BuiltPart(method=sequence, head=classifier),),
+            Task.TOKEN_CLASSIFY: (tokens,),
+            Task.EMBED_AND_TOKEN_CLASSIFY: (*routes[Task.EMBED], tokens),
+        }
+    return Pooler(routes, overlaps_steps=overlaps_steps)
 
 
 class Prompts:

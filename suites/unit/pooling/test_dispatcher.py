@@ -9,24 +9,38 @@ import torch
 
 from engine.errors import ConfigurationError, LedgerError, RequestError, UnsupportedTaskError
 from engine.pooling.base import PoolingBatch, PoolingEntry
-from engine.pooling.dispatcher import Pooler, PoolingHeads
-from engine.pooling.heads import ClassifierHead, EmbeddingHead
+from engine.pooling.dispatcher import Pooler
+from engine.pooling.heads import ClassifierHead, ClassifierSpec, EmbeddingSpec
+from engine.pooling.heads.layers import DenseSpec
+from engine.pooling.method import ALL, MethodSpec
+from engine.pooling.routes import Part
+from engine.pooling.tasks import TaskRules
 from engine.request import PoolingParams, PoolingRequest, Task
-from suites.unit.pooling.packing import Prompts, pool_all
+from suites.unit.pooling.packing import Prompts, pool_all, pooler_of
 
 DIM = 4
 CLASSIFIER = ClassifierHead(torch.eye(3, DIM), min_rows=2)
 LOGITS = PoolingParams(activation=False)
 
 
-def pooler(
-    method: str = "LAST", *, tasks: Collection[Task] = tuple(Task), classifier: bool = True
-) -> Pooler:
-    heads = PoolingHeads(
-        embedding=EmbeddingHead(DIM, normalize=False),
-        classifier=CLASSIFIER if classifier else None,
+def pooler(method: str = "LAST") -> Pooler:
+    return pooler_of(*method.split("+"), dim=DIM, classifier=CLASSIFIER)
+
+
+def rules(
+    *, tasks: Collection[Task] = tuple(Task), classifier: bool = True, skips_prompt: bool = False
+) -> TaskRules:
+    embed = Part(
+        method=MethodSpec(names=("LAST",)), head=EmbeddingSpec(inputs=DIM, normalize=False)
     )
-    return Pooler(method, tasks, heads, overlaps_steps=True)
+    tokens = Part(method=ALL, head=embed.head)
+    routes: dict[Task, tuple[Part, ...]] = {Task.EMBED: (embed,), Task.TOKEN_EMBED: (tokens,)}
+    if classifier:
+        output = DenseSpec(weight="score.weight", bias=None, inputs=DIM, outputs=3)
+        head = ClassifierSpec(output=output)
+        routes[Task.CLASSIFY] = (Part(method=embed.method, head=head),)
+        routes[Task.TOKEN_CLASSIFY] = (Part(method=ALL, head=head),)
+    return TaskRules(model_tasks=frozenset(tasks), routes=routes, skips_prompt=skips_prompt)
 
 
 def request(task: Task, **params: object) -> PoolingRequest:
@@ -85,19 +99,19 @@ def test_each_request_has_its_own_parameters() -> None:
 
 
 def test_supported_is_what_the_model_declares_and_the_runner_knows() -> None:
-    assert pooler().supported_tasks == (
+    assert rules().supported_tasks == (
         Task.EMBED,
         Task.CLASSIFY,
         Task.TOKEN_EMBED,
         Task.TOKEN_CLASSIFY,
     )
-    assert pooler(classifier=False).supported_tasks == (Task.EMBED, Task.TOKEN_EMBED)
+    assert rules(classifier=False).supported_tasks == (Task.EMBED, Task.TOKEN_EMBED)
     only = {Task.TOKEN_EMBED, Task.EMBED_AND_TOKEN_CLASSIFY}
-    assert pooler(tasks=only).supported_tasks == (Task.TOKEN_EMBED,)
+    assert rules(tasks=only).supported_tasks == (Task.TOKEN_EMBED,)
 
 
 def test_an_unsupported_task_lists_both_sides_and_what_to_do() -> None:
-    p = pooler(tasks={Task.EMBED, Task.CLASSIFY}, classifier=False)
+    p = rules(tasks={Task.EMBED, Task.CLASSIFY}, classifier=False)
     p.check_task(Task.EMBED)
     with pytest.raises(
         UnsupportedTaskError,
@@ -108,7 +122,7 @@ def test_an_unsupported_task_lists_both_sides_and_what_to_do() -> None:
     with pytest.raises(UnsupportedTaskError, match=r"select one of \['embed'\]$"):
         p.check_task(Task.TOKEN_EMBED)
     with pytest.raises(UnsupportedTaskError, match="use a checkpoint that offers"):
-        pooler(tasks={Task.EMBED_AND_TOKEN_CLASSIFY}).check_task(Task.EMBED)
+        rules(tasks={Task.EMBED_AND_TOKEN_CLASSIFY}).check_task(Task.EMBED)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +139,7 @@ def test_parameters_that_do_not_apply_are_refused(
     task: Task, params: dict[str, object], message: str
 ) -> None:
     with pytest.raises(RequestError, match=rf"request 'a': .*{message}"):
-        pooler().check_params(request(task, **params))
+        rules().check_params(request(task, **params))
 
 
 @pytest.mark.parametrize(
@@ -138,17 +152,17 @@ def test_parameters_that_do_not_apply_are_refused(
     ],
 )
 def test_parameters_that_apply_are_accepted(task: Task, params: dict[str, object]) -> None:
-    pooler().check_params(request(task, **params))
+    rules().check_params(request(task, **params))
 
 
 def test_parameters_of_an_unsupported_task_are_refused_for_the_task() -> None:
     with pytest.raises(UnsupportedTaskError, match="'classify'"):
-        pooler(classifier=False).check_params(request(Task.CLASSIFY))
+        rules(classifier=False).check_params(request(Task.CLASSIFY))
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"pooling='ALL'.*CLS, LAST or MEAN"):
-        pooler("ALL")
+    with pytest.raises(ConfigurationError, match=r"pooling='LAST\+ALL'.*CLS, LAST, MEAN"):
+        pooler("LAST+ALL")
 
 
 @pytest.mark.parametrize("leave", ["abort", "reset"])
@@ -162,7 +176,7 @@ def test_aborted_requests_leave_nothing_and_their_id_is_free(leave: str) -> None
         p.check_integrity({"b"})
     if leave == "abort":
         p.abort("nobody")
-        assert len(p.store) == 1
+        assert p.num_retained == 1
         p.abort("a")
     else:
         p.reset()

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from engine.pooling.heads import ClassifierHead, EmbeddingHead
+from engine.pooling.heads.classifier import difference
 from engine.request import PoolingParams
 
 DIM = 6
@@ -84,14 +85,14 @@ def test_min_rows_reaches_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(min_rows)
         return x @ weight.T
 
-    monkeypatch.setattr("engine.pooling.heads.linear", linear)
+    monkeypatch.setattr("engine.pooling.heads.classifier.linear", linear)
     ClassifierHead(torch.randn(1, DIM), min_rows=5)(rows(), PoolingParams())
     assert seen == [5]
 
 
 def test_yes_no_is_the_softmax_of_the_two_logits() -> None:
     yes, no, x = torch.randn(DIM), torch.randn(DIM), rows()
-    head = ClassifierHead.yes_no(yes, no, min_rows=2)
+    head = ClassifierHead(difference(yes, no), min_rows=2)
     logits = x.double() @ torch.stack([no, yes]).double().T
     expected = logits.softmax(-1)[:, 1:]
     assert head.num_classes == 1
@@ -103,7 +104,7 @@ def test_yes_no_subtracts_in_float32() -> None:
     """1 - 2**-9 rounds to 1 in bfloat16."""
     yes = torch.full((DIM,), 1.0, dtype=torch.bfloat16)
     no = torch.full((DIM,), 2.0**-9, dtype=torch.bfloat16)
-    logit = ClassifierHead.yes_no(yes, no, min_rows=2)(
+    logit = ClassifierHead(difference(yes, no), min_rows=2)(
         torch.ones(1, DIM, dtype=torch.bfloat16), PoolingParams(activation=False)
     )
     assert logit.dtype == torch.float32

@@ -12,20 +12,19 @@ from hypothesis import strategies as st
 
 from engine.errors import LedgerError
 from engine.pooling.base import PoolingBatch
-from engine.pooling.dispatcher import Pooler, PoolingHeads
-from engine.pooling.heads import EmbeddingHead
+from engine.pooling.dispatcher import Pooler
 from engine.pooling.mean import TILE, MeanPooling
 from engine.pooling.retention import ChunkStore
 from engine.request import Task
-from suites.unit.pooling.packing import Prompts, in_chunks, pool_all
+from suites.unit.pooling.packing import Prompts, in_chunks, pool_all, pooler_of
 
 DIM = 5
 
 
 def pooler(method: str, *, overlaps_steps: bool = True) -> Pooler:
     """Identity head, so that rows come out as the method made them."""
-    heads = PoolingHeads(embedding=EmbeddingHead(DIM, normalize=False))
-    return Pooler(method, set(Task), heads, overlaps_steps=overlaps_steps)
+    sequence = "LAST" if method == "ALL" else method
+    return pooler_of(*sequence.split("+"), dim=DIM, overlaps_steps=overlaps_steps)
 
 
 def cut(length: int, size: int) -> list[int]:
@@ -68,7 +67,7 @@ def test_chunks_change_no_bit(method: str, length: int, data: st.DataObject) -> 
     p = pooler("LAST" if method == "ALL" else method)
     answers = pool_all(p, prompts, in_chunks("a", counts))
     assert torch.equal(answers["a"], reference(method, hidden))
-    assert len(p.store) == 0
+    assert p.num_retained == 0
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 200])

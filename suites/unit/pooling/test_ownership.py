@@ -6,19 +6,17 @@ import pytest
 import torch
 
 from engine.pooling.all import AllPooling
-from engine.pooling.dispatcher import Pooler, PoolingHeads
-from engine.pooling.heads import EmbeddingHead
+from engine.pooling.dispatcher import Pooler
 from engine.pooling.retention import ChunkStore
 from engine.request import Task
-from suites.unit.pooling.packing import Prompts
+from suites.unit.pooling.packing import Prompts, pooler_of
 
 DIM = 4
 
 
 def identity_pooler(*, overlaps_steps: bool, method: str = "LAST") -> Pooler:
     """A head that computes nothing: any other would copy, and hide who owns the rows."""
-    heads = PoolingHeads(embedding=EmbeddingHead(DIM, normalize=False))
-    return Pooler(method, set(Task), heads, overlaps_steps=overlaps_steps)
+    return pooler_of(*method.split("+"), dim=DIM, overlaps_steps=overlaps_steps)
 
 
 def storage(tensor: torch.Tensor) -> int:
@@ -81,7 +79,9 @@ def test_chunks_are_owned_from_the_step_they_ran_in(*, overlaps_steps: bool) -> 
     assert storage(pooled[0].rows) != storage(buffer)
 
 
-@pytest.mark.parametrize("method", ["LAST", "CLS", "MEAN"])
+@pytest.mark.parametrize(
+    "method", ["LAST", "CLS", "MEAN", "MAX", "WEIGHTED_MEAN", "LAST+MEAN_SQRT"]
+)
 @pytest.mark.parametrize("overlaps_steps", [False, True])
 def test_sequence_rows_are_always_owned(method: str, *, overlaps_steps: bool) -> None:
     prompts = Prompts(DIM)
@@ -94,14 +94,14 @@ def test_sequence_rows_are_always_owned(method: str, *, overlaps_steps: bool) ->
     assert storage(hidden) not in [storage(p.rows) for p in pooled]
 
 
-@pytest.mark.parametrize("method", ["CLS", "MEAN"])
+@pytest.mark.parametrize("method", ["CLS", "MEAN", "MAX", "WEIGHTED_MEAN", "CLS+MEAN_SQRT"])
 def test_what_sequence_methods_retain_is_owned(method: str) -> None:
     prompts = Prompts(DIM)
     prompts.add("a", 3, Task.EMBED)
     hidden, batch = prompts.pack(prompts.step(0, [("a", 0, 2)]))
     pooler = identity_pooler(overlaps_steps=False, method=method)
     assert pooler.pool(hidden, batch) == []
-    retained = pooler.store.take("a")
+    retained = [rows for store in pooler.stores for rows in store.take("a")]
     assert retained
     assert storage(hidden) not in [storage(t) for t in retained]
 

@@ -77,7 +77,7 @@ def test_an_abort_leaves_nothing_and_costs_nobody_anything(engine: Engine) -> No
     assert isinstance(executor, InlineExecutor)
     pooler = executor.runners[-1].pooler
     assert pooler is not None
-    assert not len(pooler.store)
+    assert not pooler.num_retained
 
 
 def test_a_request_that_cannot_run_is_refused_and_the_next_one_runs(engine: Engine) -> None:
