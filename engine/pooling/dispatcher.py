@@ -39,7 +39,7 @@ class Pooler:
     """Pools one step at a time; tasks may be mixed within a step.
 
     Public attributes are the parts a plug-in may replace on the instance: `all` (whose `own`
-    decides ownership), `methods` and `routes`.
+    decides ownership) and its `store`, `methods` and `routes`.
 
     Owns: the retained chunk rows of unfinished requests, in one store for each method.
     """
@@ -50,7 +50,8 @@ class Pooler:
         """`routes`: the tasks that can be asked for, with what answers each."""
         self.stores: list[ChunkStore] = []
         self.routes = dict(routes)
-        self.all = AllPooling(self._new_store(), overlaps_steps=overlaps_steps)
+        self.store = self._new_store()
+        self.all = AllPooling(self.store, overlaps_steps=overlaps_steps)
         self.methods: dict[MethodSpec, PoolingMethod] = {ALL: self.all}
         for parts in self.routes.values():
             for part in parts:
