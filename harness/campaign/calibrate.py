@@ -76,7 +76,7 @@ def entry_of(
 def _decoder_samples(bench: Workbench, draw: random.Random) -> Iterator[Samples]:
     # (prompt length, prompts): rows 1-32, 33-128 and 129-end of them fill the three buckets.
     for length, count in ((32, 64), (128, 12), (bench.plan.max_model_len, 8)):
-        prompts = [_tokens(draw, length, bench.vocabulary) for _ in range(count)]
+        prompts = [_tokens(draw, length, bench) for _ in range(count)]
         for start in range(0, count, BATCH):
             some = tuple(prompts[start : start + BATCH])
             for (task, activated), kinds in _ROW_KINDS.items():
@@ -101,7 +101,7 @@ def _encoder_samples(bench: Workbench, draw: random.Random) -> Iterator[Samples]
     for low, high, count in ((1, 32, 1040), (33, 96, 1040)):
         for start in range(0, count, BATCH):
             lengths = [draw.randint(low, high) for _ in range(start, start + BATCH)]
-            some = tuple(_tokens(draw, length, bench.vocabulary) for length in lengths)
+            some = tuple(_tokens(draw, length, bench) for length in lengths)
             for task in ("embed", "token_embed"):
                 kind = kind_of(task)
                 for found in _beside(bench, _case(task, some)):
@@ -174,5 +174,11 @@ def _case(task: str, prompts: tuple[Prompt, ...], *, activated: bool = False) ->
     )
 
 
-def _tokens(draw: random.Random, length: int, vocabulary: int) -> Prompt:
-    return Prompt(tokens=tuple(draw.randrange(vocabulary) for _ in range(length)))
+def _tokens(draw: random.Random, length: int, bench: Workbench) -> Prompt:
+    tokens: list[int] = []
+    vocabulary = bench.vocabulary
+    while len(tokens) < length:
+        token = draw.randrange(vocabulary)
+        if token != bench.system.refused_token:
+            tokens.append(token)
+    return Prompt(tokens=tuple(tokens))

@@ -59,6 +59,8 @@ class Profile:
     checkpoints: tuple[CheckpointPlan, ...]
     stand_ins: tuple[CheckpointPlan, ...] = ()
     """Generated checkpoints that run when real ones are not on this machine."""
+    on_request: tuple[CheckpointPlan, ...] = ()
+    """Checkpoints that run only when they are named."""
     attempts: int = 5
     """Tries of a cell whose overlap is left to real concurrency."""
     settings: tuple[Mapping[str, str], ...] = SETTINGS
@@ -67,7 +69,7 @@ class Profile:
 
     def plan(self, name: str) -> CheckpointPlan:
         """The plan for a checkpoint. KeyError for one this profile does not run."""
-        for plan in (*self.checkpoints, *self.stand_ins):
+        for plan in (*self.checkpoints, *self.stand_ins, *self.on_request):
             if plan.name == name:
                 return plan
         raise KeyError(name)
@@ -98,6 +100,13 @@ def _encoder(name: str, cases: int, max_model_len: int = 256) -> CheckpointPlan:
     )
 
 
+FAMILIES = (
+    *(_tiny(name, 12) for name in ("tiny-llama", "tiny-qwen2", "tiny-mistral")),
+    *(_encoder(name, 12) for name in ("tiny-gemma3", "tiny-roberta", "tiny-modernbert")),
+    _encoder("tiny-distilbert", 12),
+)
+"""The other model families: one profile's time is not enough for every one of them."""
+
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
@@ -105,6 +114,7 @@ PROFILES: Mapping[str, Profile] = {
             name="smoke",
             meaning="generated checkpoints only; about a minute with a warm compile cache",
             checkpoints=(_tiny("tiny-qwen3", 12), _encoder("tiny-bert", 6)),
+            on_request=FAMILIES,
         ),
         Profile(
             name="pr",
@@ -128,6 +138,7 @@ PROFILES: Mapping[str, Profile] = {
                 _encoder("minilm", 18),
             ),
             stand_ins=(_tiny("tiny-llama", 35),),
+            on_request=FAMILIES,
         ),
     )
 }

@@ -101,12 +101,13 @@ def build_spec(
         if name not in CHECKPOINTS:
             raise UsageError(f"unknown model {name!r}; valid: {', '.join(CHECKPOINTS)}")
     planned = [plan.name for plan in PROFILES[profile].checkpoints]
+    on_request = [plan.name for plan in PROFILES[profile].on_request]
     wanted = models or planned
-    unplanned = [name for name in wanted if name not in planned]
+    unplanned = [name for name in wanted if name not in (*planned, *on_request)]
     if unplanned:
         raise UsageError(
             f"profile {profile!r} has no cases for {', '.join(unplanned)}; it runs "
-            f"{', '.join(planned)}"
+            f"{', '.join(planned)}, and if named {', '.join(on_request)}"
         )
     here = {known.name for known in available()}
     missing = [name for name in wanted if name not in here]

@@ -121,6 +121,11 @@ class EngineSystem:
         return self._options.dtype
 
     @property
+    def refused_token(self) -> int | None:
+        """A token id that the model takes in no prompt; None: it takes all."""
+        return self._model.padding_id
+
+    @property
     def is_causal(self) -> bool:
         return self._model.causal
 
