@@ -56,6 +56,11 @@ class Slots(Generic[T]):
         """Number of slots."""
         return len(self._slots)
 
+    @property
+    def num_used(self) -> int:
+        """Slots that were handed out at least once."""
+        return sum(count > 0 for count in self._handed_out)
+
     def acquire(self, host: str) -> T:
         """The next slot, after the host timeline `host` has waited for its last fence."""
         index = self._next

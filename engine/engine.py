@@ -62,6 +62,7 @@ class Engine:
         plan: Sequence[StepPlan] | None = None,
         arrivals: Sequence[int] = (),
         taps: bool = False,
+        num_blocks: int | None = None,
     ) -> RunResult:
         """Run requests to the end.
 
@@ -69,8 +70,9 @@ class Engine:
             plan: replay these steps instead of scheduling freely; PlanError if they do not fit.
             arrivals: for each request the step before which it arrives; empty: all at once.
             taps: also return hidden states per (request, layer, token).
+            num_blocks: use no more than so many of the KV blocks there are; None: all of them.
         """
-        loop = self._loop(plan)
+        loop = self._loop(plan, num_blocks)
         self._executor.begin_run(taps=taps)
         loop.run(requests, arrivals, replayed=plan is not None)
         account = self._executor.end_run()
@@ -157,10 +159,10 @@ class Engine:
     ) -> None:
         self.close()
 
-    def _loop(self, plan: Sequence[StepPlan] | None) -> RunLoop:
+    def _loop(self, plan: Sequence[StepPlan] | None, num_blocks: int | None = None) -> RunLoop:
         return RunLoop(
             executor=self._executor,
-            scheduler=self._scheduler(plan),
+            scheduler=self._scheduler(plan, num_blocks),
             max_in_flight=self.config.max_steps_in_flight,
             check=self.check,
             prefix=self._prefix,
@@ -185,9 +187,16 @@ class Engine:
             readable=self.rules.needs_last_row_only(request.task),
         )
 
-    def _scheduler(self, plan: Sequence[StepPlan] | None) -> Scheduler:
+    def _scheduler(self, plan: Sequence[StepPlan] | None, num_blocks: int | None) -> Scheduler:
         limits, causal = self._limits, self.model_config.causal
-        pool = BlockPool(limits.num_blocks, self.config.cache.block_size) if causal else None
+        pool = (
+            BlockPool(
+                min(num_blocks or limits.num_blocks, limits.num_blocks),
+                self.config.cache.block_size,
+            )
+            if causal
+            else None
+        )
         if plan is not None:
             return ReplayScheduler(plan, pool, limits.max_slots)
         return FcfsScheduler(self.config.scheduler, pool, limits.max_slots, causal)

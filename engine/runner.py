@@ -492,6 +492,7 @@ class Runner:
             buckets=tuple(sorted(rows for rows, count in replays.items() if count)),
             padding_rows=sum(self._padded) - sum(plan.num_tokens for plan in self._steps),
             lookahead=log.lookahead(self.rank, outputs),
+            staging_slots=self.staging.num_used,
             num_threads=self._threads,
             hazards=self.device.hazards,
         )

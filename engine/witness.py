@@ -27,6 +27,8 @@ class RankWitness:
     """Kernel-like stages run outside any compiled artefact."""
     lookahead: int
     """Most steps submitted after an output-bearing step and before it completed."""
+    staging_slots: int
+    """Different staging buffers that the rank was handed."""
     num_threads: int
     """Intra-op threads seen from inside the compute stream."""
     hazards: tuple[str, ...]

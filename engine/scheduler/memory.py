@@ -14,8 +14,8 @@ class MemoryWitness:
     """KV blocks there were: free, held and cached ones added up. 0 without paged KV."""
     peak_blocks: int = 0
     """Most blocks held at once."""
-    tables: Mapping[str, int] = field(default_factory=dict)
-    """Request id -> blocks its whole prompt took."""
+    tables: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Request id -> (tokens of its whole prompt, blocks they took)."""
     hit_tokens: Mapping[str, int] = field(default_factory=dict)
     """Request id -> tokens that were not computed because the prefix cache held them."""
     preemptions: Mapping[str, int] = field(default_factory=dict)

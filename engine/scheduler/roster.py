@@ -34,7 +34,7 @@ class Roster:
         self._in_flight: deque[ScheduledStep] = deque()
         self._num_arrivals = 0
         self._peak_blocks = self._short_steps = 0
-        self._tables: dict[str, int] = {}
+        self._tables: dict[str, tuple[int, int]] = {}
         self._hits: Counter[str] = Counter()
         self._preemptions: Counter[str] = Counter()
 
@@ -228,7 +228,7 @@ class Roster:
             full = sequence.num_scheduled // pool.block_size
             pool.publish(entry.request_id, sequence.prefix.keys[:full])
             if entry.finishes:
-                self._tables[entry.request_id] = len(blocks)
+                self._tables[entry.request_id] = (entry.total, len(blocks))
         needed = [self.blocks_for(s.total) - len(pool.table(s.request_id)) for s in self.live()]
         self._short_steps += max(needed, default=0) > pool.num_free
         for entry in step.plan.entries:

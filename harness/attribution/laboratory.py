@@ -16,7 +16,7 @@ from harness.attribution.table import (
     oracle_state,
     state_of,
 )
-from harness.axes import Cell, Plan, baseline
+from harness.axes import Cell, Plan, baseline, plan_key
 from harness.case import Case
 from harness.judge.output import Output
 from harness.judge.subject import Execution, Subject
@@ -91,18 +91,18 @@ class Laboratory:
         table = Table(self.subject(case, prompts), kind)
         inline = {**settings, **INLINE}
         attempts = self._attempts if is_racy(settings, kind) else 1
-        plans: dict[str, Plan] = {}
+        plans: dict[tuple[str, ...], Plan] = {}
         wanted = {Cell.of(_without_executor(cell)) for cell in cells}
         wanted |= {baseline().with_value("chunk", cell["chunk"]) for cell in wanted} | {baseline()}
         if kind is FailureKind.BASELINE:
             wanted = {baseline()}
         for cell in nearest_first(wanted):
             for _ in range(attempts):
-                run = self.run(case, prompts, cell, inline, plans.get(cell["chunk"]))
+                run = self.run(case, prompts, cell, inline, plans.get(plan_key(cell)))
                 if run is None:
                     break  # this system cannot run there
                 if not run.error:
-                    plans.setdefault(cell["chunk"], run.plan)
+                    plans.setdefault(plan_key(cell), run.plan)
                 table.runs[cell] = run
                 table.states[cell] = self._state(table, case, prompts, run, oracle_limit)
                 if table.states[cell].bad:
@@ -132,7 +132,7 @@ class Laboratory:
         case: Case,
         prompts: Sequence[Encoded],
         settings: Mapping[str, str],
-        plans: Mapping[str, Plan],
+        plans: Mapping[tuple[str, ...], Plan],
         attempts: int,
     ) -> Table:
         """Every cell of several ranks in processes of its own, against the same cell inline."""
@@ -143,7 +143,7 @@ class Laboratory:
             key = Cell.of({**cell, **APART})
             for _ in range(attempts):
                 apart = self.run(
-                    case, prompts, cell, {**settings, **APART}, plans.get(cell["chunk"])
+                    case, prompts, cell, {**settings, **APART}, plans.get(plan_key(cell))
                 )
                 if apart is None:
                     break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Mapping
 
-from harness.axes import AXES, Cell, baseline
+from harness.axes import ALL_AXES, Cell, baseline
 
 Switches = frozenset[str]
 """The `axis=value`s in which a cell differs from the baseline."""
@@ -16,7 +16,7 @@ def switches(cell: Mapping[str, str]) -> Switches:
     return frozenset(
         f"{name}={value}"
         for name, value in cell.items()
-        if name not in AXES or value != AXES[name].baseline
+        if name not in ALL_AXES or value != ALL_AXES[name].baseline
     )
 
 
@@ -69,7 +69,7 @@ def nearest_first(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 
     def place(cell: Cell) -> tuple[int, tuple[int, ...]]:
         return len(switches(cell)), tuple(
-            AXES[name].values.index(value) for name, value in cell.items() if name in AXES
+            ALL_AXES[name].values.index(value) for name, value in cell.items() if name in ALL_AXES
         )
 
     return tuple(sorted(cells, key=place))

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from harness.attribution.gap import Gap, Limits, gap
 from harness.attribution.sets import Switches, masks, minimal_sets, nearest_first, switches
 from harness.attribution.signature import FailureKind
-from harness.axes import AXES, Cell, baseline, differing, inapplicable, tier_between
+from harness.axes import ALL_AXES, Cell, baseline, differing, inapplicable, tier_between
 from harness.axes.overlap import cannot_overlap
 from harness.judge.metrics import error
 from harness.judge.output import Outputs
@@ -149,7 +149,7 @@ def _difference(
     bad = verdicts.get((baseline(), cell), found.differs)
     note, against = found.note if bad else "", None
     for name in () if bad else differing(reference.cell, cell):
-        near = cell.with_value(name, AXES[name].baseline)
+        near = cell.with_value(name, ALL_AXES[name].baseline)
         state = table.states.get(near)
         if near == baseline() or state is None or not state.good:
             continue

@@ -11,7 +11,7 @@ from harness.attribution.sets import switches
 from harness.attribution.shrink import Shrunk
 from harness.attribution.signature import FailureKind, is_racy
 from harness.attribution.table import Table
-from harness.axes import AXES, Cell, baseline, differing, tier_between
+from harness.axes import ALL_AXES, Cell, baseline, differing, tier_between
 from harness.localise import NOISE_FACTOR, Localisation, localise, noise
 from harness.record import Tier
 from harness.systems.base import SystemRun
@@ -86,10 +86,10 @@ class Watch:
         """100 times what rows of a good cell of the same kind are off, at least the limit."""
         limit = loosest_limit(self._shrunk.table, self._laboratory.limits)
         for value in sorted(
-            switches(cell), key=lambda v: AXES[v.split("=")[0]].tier is Tier.KERNEL
+            switches(cell), key=lambda v: ALL_AXES[v.split("=")[0]].tier is Tier.KERNEL
         ):
             name = value.split("=")[0]
-            near = cell.with_value(name, AXES[name].baseline)
+            near = cell.with_value(name, ALL_AXES[name].baseline)
             state = self._shrunk.table.states.get(near)
             if near == baseline() or state is None or not state.good:
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.axes.base import Axis, AxisError, Plan
 from harness.axes.evidence import Evidence, EvidenceError
 from harness.axes.lattice import (
+    ALL_AXES,
     AXES,
     Cell,
     Edge,
@@ -15,12 +16,14 @@ from harness.axes.lattice import (
     face,
     inapplicable,
     lattice,
+    plan_key,
     select,
     tier_between,
 )
 from harness.axes.settings import setting_witnessed
 
 __all__ = [
+    "ALL_AXES",
     "AXES",
     "Axis",
     "AxisError",
@@ -36,6 +39,7 @@ __all__ = [
     "face",
     "inapplicable",
     "lattice",
+    "plan_key",
     "select",
     "setting_witnessed",
     "tier_between",

@@ -26,6 +26,11 @@ def always(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:  #
     return None
 
 
+def attested_batch_invariant(a: Mapping[str, Json], b: Mapping[str, Json]) -> bool:
+    """Whether both runs attest that neither chunks nor company may change a bit."""
+    return all((w.get("flags") or {}).get("batch_invariant") == "on" for w in (a, b))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
     """One way of running the same work differently.
@@ -38,6 +43,9 @@ class Axis:
     lengths under this plan, else why it cannot; it looks at nothing that is only known afterwards.
 
     `exact_when(a, b)`: whether two runs attest a mode in which this axis may not change a bit.
+
+    `replans`: its values make different step plans by their nature, so cells that differ in it
+    are not held to one recorded plan.
     """
 
     name: str
@@ -48,6 +56,7 @@ class Axis:
     witness: Callable[[CellLike, Evidence], str | None]
     reach: Callable[[CellLike, Sequence[int], Plan], str | None] = always
     exact_when: Callable[[Mapping[str, Json], Mapping[str, Json]], bool] | None = None
+    replans: bool = False
 
     def __post_init__(self) -> None:
         if self.baseline not in self.values or len(set(self.values)) != len(self.values):
@@ -55,6 +64,10 @@ class Axis:
                 f"axis {self.name}: baseline={self.baseline!r} must be one of the distinct values "
                 f"{self.values}"
             )
+
+    def value(self, cell: CellLike) -> str:
+        """The axis' value in a cell; a cell that does not name the axis is at the baseline."""
+        return self.check(cell.get(self.name, self.baseline))
 
     def check(self, value: str) -> str:
         """The value itself. Raises AxisError for one that this axis does not have."""
@@ -64,13 +77,13 @@ class Axis:
 
     def witnessed(self, cell: CellLike, witness: Mapping[str, Json]) -> str | None:
         """None when `cell[name]` took effect in the run that left this witness; else the reason."""
-        value = self.check(cell[self.name])
+        value = self.value(cell)
         reason = explain(lambda evidence: self.witness(cell, evidence), witness)
         return None if reason is None else f"{self.name}={value} did not take effect: {reason}"
 
     def applicable(self, cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:
         """None when `cell[name]` can act on the case; else why not. The baseline always can."""
-        value = self.check(cell[self.name])
+        value = self.value(cell)
         if value == self.baseline:
             return None
         reason = self.reach(cell, lengths, plan)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from harness.axes.base import Axis, CellLike, Plan
-from harness.axes.evidence import Evidence, Json
+from harness.axes.base import Axis, CellLike, Plan, attested_batch_invariant
+from harness.axes.evidence import Evidence
 from harness.record import Tier
 
 
@@ -26,10 +26,6 @@ def _reach(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:  #
     return f"the plan splits no prompt (longest has {max(lengths, default=0)} tokens)"
 
 
-def _attested_batch_invariant(a: Mapping[str, Json], b: Mapping[str, Json]) -> bool:
-    return all((w.get("flags") or {}).get("batch_invariant") == "on" for w in (a, b))
-
-
 CHUNK = Axis(
     name="chunk",
     values=("whole", "chunked"),
@@ -41,5 +37,6 @@ CHUNK = Axis(
     ),
     witness=_witness,
     reach=_reach,
-    exact_when=_attested_batch_invariant,
+    exact_when=attested_batch_invariant,
+    replans=True,
 )

@@ -49,6 +49,10 @@ class Evidence:
         """One count of each active rank. Raises EvidenceError."""
         return [int(self._get(rank, key, "a rank's ")) for rank in self.active_ranks]
 
+    def memory(self, key: str) -> Json:
+        """One count of the KV memory's ledger. Raises EvidenceError."""
+        return self._get(self.value("memory"), key, "its memory's ")
+
     @property
     def max_chunks(self) -> int:
         """Pieces of the prompt that was split most; 0 when no prompt was executed."""

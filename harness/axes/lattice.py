@@ -11,11 +11,15 @@ from harness.axes.base import Axis, AxisError, Plan
 from harness.axes.chunk import CHUNK
 from harness.axes.compile import COMPILE
 from harness.axes.evidence import Json
+from harness.axes.memory import SECONDARY
 from harness.axes.pipeline import PIPELINE
 from harness.record import Tier
 
 AXES: Mapping[str, Axis] = {axis.name: axis for axis in (COMPILE, CHUNK, ASYNC, PIPELINE)}
-"""The primary axes, in the order cells are written."""
+"""The primary axes, in the order cells are written. Every cell names them."""
+ALL_AXES: Mapping[str, Axis] = {**AXES, **{axis.name: axis for axis in SECONDARY}}
+"""The secondary axes behind them. A cell names one only away from its baseline, so that the cells
+of a lattice, and the baseline's name, do not depend on which other axes exist."""
 
 _STRICTEST_FIRST = (Tier.EXACT, Tier.REORDERED, Tier.KERNEL)
 
@@ -32,14 +36,16 @@ class Cell(Mapping[str, str]):
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Cell:
         """A cell with these values, axes of the table first and in its order."""
-        order = {name: index for index, name in enumerate(AXES)}
-        names = sorted(values, key=lambda name: (order.get(name, len(order)), name))
+        order = {name: index for index, name in enumerate(ALL_AXES)}
+        at_rest = {a.name: a.baseline for a in SECONDARY}
+        kept = (name for name in values if values[name] != at_rest.get(name))
+        names = sorted(kept, key=lambda name: (order.get(name, len(order)), name))
         return cls(tuple((name, values[name]) for name in names))
 
     @classmethod
     def parse(cls, text: str, axes: Sequence[Axis] = tuple(AXES.values())) -> Cell:
         """`compile=eager,chunk=whole,...`; axes left out take their baseline. Raises AxisError."""
-        table = {axis.name: axis for axis in axes}
+        table = {axis.name: axis for axis in (*axes, *SECONDARY)}
         values = {axis.name: axis.baseline for axis in axes}
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             name, separator, value = part.partition("=")
@@ -86,12 +92,12 @@ class Edge:
 
 
 def select(names: Iterable[str] | None = None) -> tuple[Axis, ...]:
-    """Axes by name in the table's order; None: all. Raises AxisError for an unknown one."""
+    """Axes by name in the table's order; None: the primary ones. AxisError for an unknown one."""
     wanted = set(AXES if names is None else names)
-    unknown = sorted(wanted - set(AXES))
+    unknown = sorted(wanted - set(ALL_AXES))
     if unknown:
-        raise AxisError(f"unknown axis {', '.join(unknown)}; valid: {', '.join(AXES)}")
-    return tuple(axis for name, axis in AXES.items() if name in wanted)
+        raise AxisError(f"unknown axis {', '.join(unknown)}; valid: {', '.join(ALL_AXES)}")
+    return tuple(axis for name, axis in ALL_AXES.items() if name in wanted)
 
 
 def baseline(axes: Sequence[Axis] = tuple(AXES.values())) -> Cell:
@@ -125,9 +131,9 @@ def edges(cells: Iterable[Cell]) -> tuple[Edge, ...]:
     for a, b in itertools.combinations(tuple(cells), 2):
         names = differing(a, b)
         if len(names) == 1:
-            axis = AXES.get(names[0])
-            swap = axis is not None and axis.values.index(a[names[0]]) > axis.values.index(
-                b[names[0]]
+            axis = ALL_AXES.get(names[0])
+            swap = axis is not None and axis.values.index(axis.value(a)) > axis.values.index(
+                axis.value(b)
             )
             found.append(Edge(axis=names[0], a=b, b=a) if swap else Edge(axis=names[0], a=a, b=b))
     return tuple(found)
@@ -141,6 +147,11 @@ def face(cells: Iterable[Cell], turn: int) -> tuple[Cell, ...]:
         return found
     name = varied[turn % len(varied)]
     return tuple(cell for cell in found if cell[name] == AXES[name].baseline)
+
+
+def plan_key(cell: Mapping[str, str]) -> tuple[str, ...]:
+    """What cells must share to be held to one recorded plan: the values that decide plans."""
+    return tuple(axis.value(cell) for axis in ALL_AXES.values() if axis.replans)
 
 
 def admitted(cells: Iterable[Cell], refused: Iterable[Mapping[str, str]]) -> tuple[Cell, ...]:
@@ -166,7 +177,7 @@ def inapplicable(
         if name in surely:
             continue
         for cell, plan in ((a, plan_a), (b, plan_b)):
-            reason = AXES[name].applicable(cell, lengths, plan)
+            reason = ALL_AXES[name].applicable(cell, lengths, plan)
             if reason is not None:
                 return reason
     return None
@@ -176,5 +187,5 @@ def tier_between(
     names: Iterable[str], witness_a: Mapping[str, Json], witness_b: Mapping[str, Json]
 ) -> Tier:
     """The loosest tier of the axes two runs differ in; no axis at all is exact."""
-    tiers = [AXES[name].tier_between(witness_a, witness_b) for name in names]
+    tiers = [ALL_AXES[name].tier_between(witness_a, witness_b) for name in names]
     return max(tiers, key=_STRICTEST_FIRST.index, default=Tier.EXACT)

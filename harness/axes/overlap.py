@@ -22,11 +22,12 @@ def cannot_overlap(cell: CellLike, settings: Mapping[str, str]) -> str | None:
     if cell.get("async") != "async":
         return None
     policy = settings.get("stream_policy", "threaded")
+    inputs = cell.get("buffers", settings.get("inputs"))
     reason = _IN_STEP.get(policy.partition("(")[0])
     if policy.startswith("lag(compute"):
         # The copy stream does not lag, so it waits for its step's rows as soon as it is submitted.
         reason = "the copy of each result runs its step at submission"
-    if policy == "threaded" and settings.get("inputs") == "fenced" and cell.get("pp") != "1":
+    if policy == "threaded" and inputs == "fenced" and cell.get("pp") != "1":
         # A stage gets its one staging buffer back only after it has finished the step before.
         reason = "one fenced staging buffer holds every stage to one step ahead"
     return None if reason is None else f"async cannot act under stream_policy={policy}: {reason}"

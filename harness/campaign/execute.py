@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.axes import AXES, Cell, Plan, baseline, lattice
+from harness.axes import AXES, Cell, Plan, baseline, lattice, plan_key, select
 from harness.campaign.outputs import OutputStore
 from harness.campaign.profile import FENCED_COPY_LAGS, CheckpointPlan
 from harness.campaign.reference import CaseReference
@@ -63,7 +63,7 @@ class CaseExecutor:
         self._checkpoint, self._system = checkpoint, system
         self._reference, self._twin = reference, twin
         self._store, self._attempts = store, attempts
-        chosen = [a for name, a in AXES.items() if axes is None or name in axes]
+        chosen = select(axes)
         fixed = {a.name: a.baseline for a in AXES.values() if a not in chosen}
         self._cells = lattice(chosen, fixed)
         self._refused: dict[Cell, str] = {}
@@ -127,12 +127,12 @@ class CaseExecutor:
         yield self._answer(case, prompts, self._reference, ORACLE)
         if self._twin is not None:
             yield self._answer(case, prompts, self._twin, TWIN)
-        plans: dict[str, Plan] = {}
+        plans: dict[tuple[str, ...], Plan] = {}
         succeeded: set[Cell] = set()
         for cell in cells:
-            record = self._execute(case, prompts, cell, inline, plans.get(cell["chunk"]))
+            record = self._execute(case, prompts, cell, inline, plans.get(plan_key(cell)))
             if not record.error:
-                plans.setdefault(cell["chunk"], record.plan)
+                plans.setdefault(plan_key(cell), record.plan)
                 succeeded.add(cell)
             yield record
         if self._cells[0] in succeeded:  # else there is nothing to compare a perturbed run with
@@ -141,7 +141,7 @@ class CaseExecutor:
             for cell in cells:
                 if cell["pp"] != "1":
                     apart = {**settings, "executor": "processes"}
-                    yield self._execute(case, prompts, cell, apart, plans.get(cell["chunk"]))
+                    yield self._execute(case, prompts, cell, apart, plans.get(plan_key(cell)))
 
     def _unreadable(self, case: Case, settings: Mapping[str, str], error: str) -> Iterator[Record]:
         """A case whose prompts cannot be made into tokens: an error in every cell."""

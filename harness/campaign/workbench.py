@@ -34,6 +34,9 @@ class Workbench:
                 max_model_len=self.plan.max_model_len,
                 block_size=self.plan.block_size,
                 batch_invariant=spec.batch_invariant,
+                long_prefill_token_threshold=(
+                    self.plan.chunk // 2 if "kv_pool" in (spec.axes or ()) else 0
+                ),
                 worker_timeout_s=spec.profile_object.timeout_s,
             )
         )
@@ -77,6 +80,8 @@ class Workbench:
         """Records of one shard, as they become known."""
         yield from self.executor.start()
         settings = self.spec.profile_object.settings
+        if "buffers" in (self.spec.axes or ()):  # the axis decides, not the rotation
+            settings = tuple({**chosen, "inputs": "fenced"} for chosen in settings)
         mine = [
             (index, case)
             for index, case in enumerate(self.cases())

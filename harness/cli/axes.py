@@ -21,12 +21,12 @@ def axes(
 def _document() -> dict[str, Any]:
     from dataclasses import asdict
 
-    from harness.axes import AXES
+    from harness.axes import ALL_AXES
     from harness.campaign.profile import PROFILES
     from harness.record import to_json
 
     return {
-        "axes": [to_json(axis.info) for axis in AXES.values()],
+        "axes": [to_json(axis.info) for axis in ALL_AXES.values()],
         "profiles": [
             {**asdict(profile), "settings": [dict(chosen) for chosen in profile.settings]}
             for profile in PROFILES.values()
@@ -39,7 +39,7 @@ def _print_tables() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from harness.axes import AXES
+    from harness.axes import ALL_AXES
     from harness.campaign.profile import PROFILES
 
     console = Console()
@@ -51,7 +51,7 @@ def _print_tables() -> None:
         return made
 
     switches = table("Axes (baseline value first)", "axis", "values", "held to", "meaning")
-    for axis in AXES.values():
+    for axis in ALL_AXES.values():
         values = (axis.baseline, *(value for value in axis.values if value != axis.baseline))
         switches.add_row(axis.name, ", ".join(values), str(axis.tier), axis.meaning)
     console.print(switches)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from harness.axes import AXES, select
+from harness.axes import ALL_AXES, AXES, select
 from harness.campaign.local import LocalCampaign
 from harness.campaign.manifest import checkpoint_info, environment
 from harness.campaign.profile import PROFILES
@@ -31,7 +31,7 @@ def run(
     *,
     profile: Annotated[str, typer.Option(help="How much to run: " + ", ".join(PROFILES))] = "smoke",
     only: Annotated[
-        str | None, typer.Option(help="Axes to vary, comma-separated: " + ", ".join(AXES))
+        str | None, typer.Option(help="Axes to vary, comma-separated: " + ", ".join(ALL_AXES))
     ] = None,
     model: Annotated[
         list[str] | None, typer.Option(help="Checkpoint of the catalogue; may be repeated")
@@ -164,7 +164,7 @@ def manifest_of(
         profile=spec.profile,
         settings=spec.to_json(),
         environment=environment(),
-        axes=tuple(AXES[name].info for name in spec.axes),
+        axes=tuple(ALL_AXES[name].info for name in spec.axes),
         checkpoints=tuple(checkpoint_info(name) for name in spec.checkpoints),
         plants=plants,
         notices=tuple(notices),

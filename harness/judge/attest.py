@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from harness.axes import AXES, Evidence, EvidenceError, differing, setting_witnessed
+from harness.axes import ALL_AXES, Evidence, EvidenceError, differing, setting_witnessed
 from harness.axes.overlap import cannot_overlap
 from harness.judge.subject import Execution, Subject
 from harness.record import Comparison, Json, Tier
@@ -50,7 +50,7 @@ def unwitnessed(a: Execution, b: Execution, axes: Sequence[str]) -> str | None:
     """Why a differing axis, or a setting of either side, did not take effect."""
     for side, run in (("A", a), ("B", b)):
         for name in axes:
-            reason = AXES[name].witnessed(run.cell, run.witness)
+            reason = ALL_AXES[name].witnessed(run.cell, run.witness)
             if reason is not None:
                 return f"side {side} ({run.execution_id}): {reason}"
         for name, value in run.settings.items():
@@ -72,9 +72,9 @@ def _undeclared_action(
 ) -> str | None:
     """An axis both cells set alike, but which acted on one side only."""
     for name in a.cell:
-        if name in axes or name not in AXES:
+        if name in axes or name not in ALL_AXES:
             continue
-        axis = AXES[name]
+        axis = ALL_AXES[name]
         # What cannot act on this case under either plan is no difference between the sides.
         if any(axis.applicable(run.cell, subject.lengths, run.plan) for run in (a, b)):
             continue
@@ -95,8 +95,8 @@ def unattested(
         ("num_threads", _threads(a), _threads(b)),
         *((key, a.witness.get(key), b.witness.get(key)) for key in SHARED),
     ]
-    # Chunk size changes the plan by definition; batch_invariant is the attestation that it may.
-    if tier is Tier.EXACT and "chunk" not in axes:
+    # Some axes change the plan by nature; batch_invariant is the attestation that they may.
+    if tier is Tier.EXACT and not any(ALL_AXES[n].replans for n in axes):
         needed += [(key, a.witness.get(key), b.witness.get(key)) for key in SAME_BITS]
     for key, mine, other in needed:
         if tier is Tier.EXACT and (mine is None or other is None):

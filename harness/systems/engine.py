@@ -25,6 +25,7 @@ from engine.request import PoolingParams, PoolingRequest, Task
 from engine.resources import Resources
 from engine.tokenization import Tokenizer
 from harness.axes import Plan
+from harness.axes.memory import small_pool
 from harness.case import Case, Prompt
 from harness.judge.output import Output
 from harness.record import Json
@@ -51,6 +52,8 @@ class EngineOptions:
     block_size: int = 16
     batch_invariant: bool = False
     dtype: str = "float32"
+    long_prefill_token_threshold: int = 0
+    """In chunked cells: lets several prompts be underway, so that a small pool must preempt."""
     num_threads: int = 1
     worker_timeout_s: float = 120.0
 
@@ -58,8 +61,8 @@ class EngineOptions:
 class EngineSession:
     """One warm engine."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine, *, small_pool: bool = False) -> None:
+        self.engine, self._small_pool = engine, small_pool
 
     def run(
         self,
@@ -83,7 +86,15 @@ class EngineSession:
             for index, prompt in enumerate(prompts)
         ]
         replayed = None if plan is None else plan_from_json(plan)
-        result = self.engine.run(requests, plan=replayed, arrivals=case.arrivals, taps=taps)
+        size = self.engine.config.cache.block_size
+        lengths = [request.num_tokens for request in requests]
+        result = self.engine.run(
+            requests,
+            plan=replayed,
+            arrivals=case.arrivals,
+            taps=taps,
+            num_blocks=small_pool(lengths, size) if self._small_pool else None,
+        )
         if result.refused:
             raise ConfigurationError("; ".join(result.refused.values()))
         return SystemRun(
@@ -170,9 +181,15 @@ class EngineSystem:
                 max_num_batched_tokens=options.chunk if chunked else whole_budget,
                 max_num_seqs=options.max_num_seqs,
                 chunked_prefill=chunked,
+                long_prefill_token_threshold=(
+                    options.long_prefill_token_threshold if chunked else 0
+                ),
                 async_scheduling=cell["async"] == "async",
             ),
-            cache=CacheConfig(block_size=options.block_size),
+            cache=CacheConfig(
+                block_size=int(cell.get("block_size", options.block_size)),
+                prefix_cache=cell.get("prefix_cache") == "on",
+            ),
             execution=ExecutionConfig(
                 mode=cell["compile"],
                 dtype=options.dtype,
@@ -185,7 +202,7 @@ class EngineSystem:
                 worker_timeout_s=options.worker_timeout_s,
             ),
             stream=StreamPolicy.parse(settings.get("stream_policy", "threaded")),
-            inputs=settings.get("inputs", "fenced"),
+            inputs=cell.get("buffers", settings.get("inputs", "fenced")),
             plugins=tuple(self._plants),
         )
 
@@ -196,12 +213,16 @@ class EngineSystem:
     def open(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> EngineSession:
         key = _key(cell, settings)
         if key not in self._sessions:
+            _refuse(cell, causal=self.is_causal)
             config = self.config(cell, settings)
             try:
                 if self._resources is None and config.parallel.executor == "inline":
                     self._resources = Resources(config)
                 resources = self._resources if config.parallel.executor == "inline" else None
-                self._sessions[key] = EngineSession(Engine(config, resources=resources))
+                self._sessions[key] = EngineSession(
+                    Engine(config, resources=resources),
+                    small_pool=cell.get("kv_pool") == "small",
+                )
             except CompilerUnavailableError:
                 raise  # the machine lacks something: an error to be seen, not a cell it may skip
             except ConfigurationError as error:
@@ -236,3 +257,15 @@ class EngineSystem:
 
 def _key(cell: Mapping[str, str], settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted({**cell, **settings}.items()))
+
+
+def _refuse(cell: Mapping[str, str], *, causal: bool) -> None:
+    """Raise Refused for memory that a model does not have, or that two axes lay out at once."""
+    paged = [name for name in ("prefix_cache", "kv_pool", "block_size") if name in cell]
+    if paged and not causal:
+        raise Refused(f"an encoder keeps no keys and values, so {paged[0]} cannot be varied")
+    if "block_size" in paged and len(paged) > 1:
+        raise Refused(
+            "block_size is held to one plan, and what a small pool or a prefix cache does depends "
+            "on the block size; vary it on its own"
+        )

@@ -18,7 +18,7 @@ import pytest
 import typer.main
 from typer.exceptions import TyperException
 
-from harness.axes import AXES
+from harness.axes import ALL_AXES
 from harness.campaign.profile import PROFILES
 from harness.checkpoints.catalogue import CHECKPOINTS
 from harness.cli.app import app
@@ -49,7 +49,7 @@ PLACEHOLDER = re.compile(r"[A-Z]+")
 MADE_AT_RUN_TIME = (".parity/", ".venv/")
 VALUES: Mapping[str, Collection[str]] = {
     "profile": PROFILES,
-    "only": AXES,
+    "only": ALL_AXES,
     "model": CHECKPOINTS,
     "plant": FAULTS,
     "name": FAULTS,

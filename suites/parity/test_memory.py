@@ -124,7 +124,7 @@ def test_the_block_size_changes_no_bit_of_the_same_plan(
 ) -> None:
     found = run(engines, mixed, Memory(block_size=block_size), ample)
     tables = found.witness.memory.tables
-    assert tables == {f"r{i}": -(-n // block_size) for i, n in enumerate(LENGTHS)}
+    assert tables == {f"r{i}": (n, -(-n // block_size)) for i, n in enumerate(LENGTHS)}
     assert found.witness.plan_digest == ample.witness.plan_digest
     assert differing(ample, found) == []
 

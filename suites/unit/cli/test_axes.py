@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from harness.axes import AXES
+from harness.axes import ALL_AXES
 from harness.campaign.profile import PROFILES
 from harness.cli import main
 
@@ -14,7 +14,7 @@ from harness.cli import main
 def test_every_axis_profile_and_setting_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["axes"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    for axis in AXES.values():
+    for axis in ALL_AXES.values():
         values = ", ".join(sorted(axis.values, key=lambda value: value != axis.baseline))
         row = next(line for line in lines if line.split()[:1] == [axis.name])
         assert values in row
@@ -34,9 +34,9 @@ def test_every_axis_profile_and_setting_is_shown(capsys: pytest.CaptureFixture[s
 def test_a_program_reads_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["axes", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert [axis["name"] for axis in document["axes"]] == list(AXES)
+    assert [axis["name"] for axis in document["axes"]] == list(ALL_AXES)
     assert {axis["name"]: axis["baseline"] for axis in document["axes"]} == {
-        axis.name: axis.baseline for axis in AXES.values()
+        axis.name: axis.baseline for axis in ALL_AXES.values()
     }
     assert [profile["name"] for profile in document["profiles"]] == list(PROFILES)
     smoke = document["profiles"][0]

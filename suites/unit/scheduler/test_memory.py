@@ -68,7 +68,7 @@ def test_the_last_in_line_gives_up_its_blocks_and_begins_again() -> None:
     assert memory.preemptions == {"b": 1}
     assert memory.peak_blocks == 5
     assert memory.num_blocks == 5
-    assert memory.tables == {"a": 4, "b": 3}
+    assert memory.tables == {"a": (16, 4), "b": (12, 3)}
     assert memory.short_steps > 0
 
 

@@ -1,0 +1,101 @@
+"""The secondary axes on the real engine, by the campaign's own executor and judge; and liars."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.axes import differing
+from harness.case import Case, Prompt
+from harness.checkpoints.catalogue import path_of
+from harness.oracle.oracle import Oracle
+from harness.record import Outcome, Tier
+from harness.systems.engine import EngineOptions, EngineSystem
+from suites.figures import show
+from suites.meta.judged import CHUNK, MAX_LENGTH, Liar, judged
+from suites.parity.memory import prompt
+
+pytestmark = pytest.mark.xdist_group("tiny-qwen3")
+
+LENGTHS = (70, 52, 44, 60, 35)
+CASE = Case(
+    task="embed",
+    prompts=tuple(Prompt(tokens=prompt(n, i, shared=34)) for i, n in enumerate(LENGTHS)),
+)
+TOKENS = Case(task="token_embed", prompts=CASE.prompts[:3], normalize=False)
+VARIED = {
+    "prefix_cache": (("chunk", "prefix_cache"), "on", Tier.REORDERED),
+    "kv_pool": (("chunk", "kv_pool"), "small", Tier.REORDERED),
+    "block_size": (("chunk", "block_size"), "1", Tier.EXACT),
+    "buffers": (("async", "buffers"), "ring", Tier.EXACT),
+}
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[EngineSystem]:
+    found = EngineSystem(
+        EngineOptions(
+            model=path_of("tiny-qwen3"),
+            chunk=CHUNK,
+            max_num_seqs=2,
+            max_model_len=MAX_LENGTH,
+            long_prefill_token_threshold=CHUNK // 2,
+        )
+    )
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Oracle:
+    return Oracle(path_of("tiny-qwen3"))
+
+
+def cases_of(axis: str) -> Sequence[Case]:
+    return (CASE,) if axis == "prefix_cache" else (CASE, TOKENS)
+
+
+@pytest.mark.parametrize("axis", VARIED)
+def test_an_honest_engine_passes_on_every_pair_it_can_be_told_apart_by(
+    system: EngineSystem, oracle: Oracle, tmp_path: Path, axis: str
+) -> None:
+    axes, _, tier = VARIED[axis]
+    found = judged(system, oracle, tmp_path, cases=cases_of(axis), axes=axes)
+    outcomes = Counter(str(pair.outcome) for pair in found.pairs)
+    show(axis, ("pairs", *Outcome), [(len(found.pairs), *(outcomes[o] for o in Outcome))])
+    alone = [p for p in found.pairs if p.axes == (axis,)]
+    assert {p.outcome for p in found.pairs} <= {Outcome.PASS, Outcome.INAPPLICABLE}, [
+        (p.axes, p.outcome, p.reason) for p in found.pairs if p.outcome is not Outcome.PASS
+    ]
+    passed = [p for p in alone if p.outcome is Outcome.PASS]
+    assert passed
+    assert {p.tier for p in passed} == {tier}
+    if axis == "kv_pool":
+        chunked = [e for e in found.executions if e.cell.get("chunk") == "chunked"]
+        small = [e for e in chunked if e.cell.get("kv_pool") == "small"]
+        assert any(e.witness["memory"]["preemptions"] for e in small)
+
+
+@pytest.mark.parametrize("axis", VARIED)
+@pytest.mark.parametrize("lie", ["baseline", "other"])
+def test_a_liar_never_passes_on_the_axis(
+    system: EngineSystem, oracle: Oracle, tmp_path: Path, axis: str, lie: str
+) -> None:
+    axes, other, _ = VARIED[axis]
+    baseline = {"prefix_cache": "off", "kv_pool": "ample", "block_size": "16", "buffers": "fenced"}
+    value = other if lie == "other" else baseline[axis]
+    liar = Liar(system, axis, value)
+    found = judged(liar, oracle, tmp_path, cases=cases_of(axis)[:1], axes=axes)
+    claiming = [p for p in found.pairs if axis in differing(p.cell_a, p.cell_b)]
+    if axis == "buffers":  # with one step in flight a ring has one buffer, as a fenced one has
+        claiming = [p for p in claiming if p.axes == (axis,)]
+    outcomes = Counter(str(pair.outcome) for pair in claiming)
+    assert claiming
+    assert not outcomes[Outcome.PASS], [p.reason for p in claiming]
+    assert not outcomes[Outcome.FAIL], [p.reason for p in claiming]
+    # Who never reads the cache leaves a plan without hits, so nothing could act: never a PASS.
+    if (axis, lie) != ("prefix_cache", "baseline"):
+        assert outcomes[Outcome.VACUOUS], outcomes

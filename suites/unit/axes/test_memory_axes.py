@@ -1,0 +1,98 @@
+"""The secondary axes: each catches a system that ignores its switch, in both directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.axes import ALL_AXES, AXES, Cell, baseline, differing, edges, inapplicable, lattice
+from harness.axes.lattice import plan_key, select
+from harness.axes.memory import SECONDARY, small_pool
+from suites.unit.axes.witnesses import LENGTHS, PLAN_CHUNKED, PLAN_WHOLE, Witness, honest
+
+VALUES = [(axis.name, value) for axis in SECONDARY for value in axis.values]
+
+
+def told(cell: Cell) -> Witness:
+    """What an honest engine leaves behind in a cell."""
+    size, small = int(cell.get("block_size", "16")), cell.get("kv_pool") == "small"
+    hit = cell.get("prefix_cache") == "on"
+    witness = honest({**baseline(), **{n: v for n, v in cell.items() if n in AXES}})
+    witness["memory"] = {
+        "num_blocks": small_pool(LENGTHS, size) if small else 1000,
+        "peak_blocks": small_pool(LENGTHS, size),
+        "tables": {f"r{i}": (n, -(-n // size)) for i, n in enumerate(LENGTHS)},
+        "hit_tokens": {"r1": 16} if hit else {},
+        "preemptions": {"r2": 1} if small else {},
+        "short_steps": 3 if small else 0,
+    }
+    for rank in witness["ranks"]:
+        rank["staging_slots"] = 2 if cell.get("buffers") == "ring" else 1
+    return witness
+
+
+def cell_of(name: str, value: str) -> Cell:
+    return baseline().with_value(name, value)
+
+
+@pytest.mark.parametrize(("name", "value"), VALUES)
+def test_only_the_system_that_did_it_is_witnessed(name: str, value: str) -> None:
+    axis, cell = ALL_AXES[name], cell_of(name, value)
+    assert axis.witnessed(cell, told(cell)) is None
+    for other in axis.values:
+        if other != value:
+            reason = axis.witnessed(cell, told(cell_of(name, other)))
+            assert reason is not None
+            assert reason.startswith(f"{name}={value} did not take effect")
+
+
+@pytest.mark.parametrize("axis", SECONDARY, ids=lambda a: a.name)
+def test_a_silent_witness_is_not_evidence(axis: Any) -> None:
+    for witness in ({}, {"memory": {}, "ranks": []}, {"memory": None, "ranks": [{"rank": 0}]}):
+        assert axis.witnessed(baseline(), witness) is not None
+
+
+def test_a_cell_at_rest_is_called_what_it_always_was() -> None:
+    for axis in SECONDARY:
+        assert cell_of(axis.name, axis.baseline) == baseline()
+    cells = lattice(select(["chunk", "kv_pool"]), fixed={"compile": "eager"})
+    assert str(cells[0]) == "compile=eager,chunk=whole"
+    assert "compile=eager,chunk=chunked,kv_pool=small" in {str(cell) for cell in cells}
+    assert len(edges(cells)) == 4
+    assert differing(baseline(), cell_of("kv_pool", "small")) == ("kv_pool",)
+    assert len(lattice()) == 16
+
+
+def test_cells_share_a_plan_unless_an_axis_changes_it_by_nature() -> None:
+    same = [cell_of("buffers", "ring"), cell_of("block_size", "1"), cell_of("async", "async")]
+    assert {plan_key(cell) for cell in same} == {plan_key(baseline())}
+    other = [cell_of("prefix_cache", "on"), cell_of("kv_pool", "small")]
+    assert len({plan_key(cell) for cell in (*same, *other)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "lengths", "plan", "reason"),
+    [
+        ("prefix_cache", "on", (40,), PLAN_CHUNKED, "begins behind a cached prefix"),
+        ("prefix_cache", "on", (40,), [[["r", 16, 24, 40]]], None),
+        ("kv_pool", "small", (40,), PLAN_CHUNKED, "together need 3 blocks and the small pool has"),
+        ("kv_pool", "small", (40, 40), PLAN_CHUNKED, None),
+        ("block_size", "64", (8, 16), PLAN_WHOLE, "cut prompts"),
+        ("block_size", "1", (8, 16), PLAN_WHOLE, None),
+        ("buffers", "ring", LENGTHS, PLAN_WHOLE, "vary async or pp"),
+    ],
+)
+def test_what_cannot_act_is_known_from_case_and_plan(
+    name: str, value: str, lengths: tuple[int, ...], plan: Any, reason: str | None
+) -> None:
+    found = inapplicable(baseline(), cell_of(name, value), lengths, plan, plan)
+    assert (found is None) if reason is None else (reason in str(found))
+
+
+def test_a_ring_acts_beside_async_or_a_second_stage() -> None:
+    for near in (Cell.parse("async=async"), Cell.parse("pp=2")):
+        ring = near.with_value("buffers", "ring")
+        assert inapplicable(near, ring, LENGTHS, PLAN_WHOLE, PLAN_WHOLE) is None
+        one_step = PLAN_WHOLE[:1]
+        assert inapplicable(near, ring, LENGTHS, one_step, one_step) is not None
