@@ -1,4 +1,7 @@
-"""From text to token ids, as the checkpoint's tokenizer.json says; never truncated or padded."""
+"""From text to token ids, as the checkpoint's tokenizer.json says.
+
+Never padded, and truncated only where the caller asks for it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from engine.errors import CheckpointError, ConfigurationError, RequestError
 from engine.jsonfile import read_json_object
+from engine.truncation import Truncation
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -70,9 +74,36 @@ class Tokenizer:
             self._tokenizer.decode([token], skip_special_tokens=False) for token in token_ids
         )
 
-    def encode(self, text: str) -> TokenizedPrompt:
-        """One text, with the special tokens of a single prompt. Raises RequestError if empty."""
-        return self._encode("text", text)
+    def encode(self, text: str, truncation: Truncation | None = None) -> TokenizedPrompt:
+        """One text, with the special tokens of a single prompt, which truncation leaves whole.
+
+        Raises RequestError for an empty text, or for no room beside the special tokens.
+        """
+        if truncation is None:
+            return self._encode("text", text)
+        _refuse_empty("text", text)
+        special = int(self._tokenizer.num_special_tokens_to_add(is_pair=False))
+        if truncation.max_tokens <= special:
+            raise RequestError(
+                f"truncate_prompt_tokens={truncation.max_tokens} leaves no room beside {special} "
+                f"special tokens: expected at least {special + 1}"
+            )
+        encoding: Encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        encoding.truncate(truncation.max_tokens - special, direction=truncation.side)
+        encoding = self._tokenizer.post_process(encoding, add_special_tokens=True)
+        return TokenizedPrompt(token_ids=tuple(encoding.ids), type_ids=())
+
+    def encode_rendered(self, text: str) -> TokenizedPrompt:
+        """A whole prompt: special tokens that it spells are read as such, and none is added."""
+        return self._encode("prompt", text, add_special_tokens=False)
+
+    def shortened(self, text: str, max_tokens: int) -> str:
+        """The part of a text that its first `max_tokens` tokens, special ones apart, stand for."""
+        _refuse_empty("text", text)
+        encoding: Encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        if len(encoding.ids) <= max_tokens:
+            return text
+        return text[: encoding.offsets[max_tokens - 1][1]]
 
     def encode_pair(self, query: str, document: str) -> TokenizedPrompt:
         """A pair for an encoder: special tokens between, and the document in segment 1."""

@@ -8,6 +8,9 @@ from typing import Final
 
 from engine.errors import RequestError, UnsupportedTaskError
 from engine.pooling.heads.classifier import SCORE_ACTIVATIONS
+from engine.pooling.heads.embedding import EmbeddingSpec
+from engine.pooling.heads.splade import SpladeSpec
+from engine.pooling.method import ALL
 from engine.pooling.routes import Routes
 from engine.request import PoolingParams, PoolingRequest, Task
 
@@ -37,6 +40,25 @@ class TaskRules:
     def width(self, task: Task) -> int:
         """Values of one row of a supported task's answer; for a joined one, of its embedding."""
         return self.routes[task][0].head.width
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether embeddings are weights of the vocabulary's words, most of them zero."""
+        return any(isinstance(p.head, SpladeSpec) for p in self.routes.get(Task.EMBED, ()))
+
+    @property
+    def closing_token(self) -> int | None:
+        """A listwise reranker's marker of the query; None: the model is not one."""
+        parts = self.routes.get(Task.TOKEN_CLASSIFY, ())
+        return next((p.method.closing for p in parts if p.method.closing is not None), None)
+
+    @property
+    def is_late_interaction(self) -> bool:
+        """Whether rows of tokens are made to be compared: projected, and no single vector."""
+        return Task.EMBED not in self.routes and any(
+            isinstance(part.head, EmbeddingSpec) and part.method == ALL
+            for part in self.routes.get(Task.TOKEN_EMBED, ())
+        )
 
     def needs_last_row_only(self, task: Task) -> bool:
         """Whether rows before a prompt's last may come out of a cache, uncomputed."""

@@ -6,6 +6,7 @@ from engine.request import PoolingOutput, Task
 from engine.server.endpoint import (
     ACTIVATION,
     INDEX,
+    TRUNCATION,
     Endpoint,
     Values,
     body_of,
@@ -14,6 +15,7 @@ from engine.server.endpoint import (
     new_id,
     num_tokens,
     params_of,
+    truncation_of,
 )
 from engine.server.prompts import input_field, prompts_of
 from engine.server.schema import AnyOf, Field, Integer, Json, ListOf, Null, Number, Object, Text
@@ -34,9 +36,9 @@ def classify(service: Service) -> Endpoint:
 
     async def run(values: Values) -> Json:
         answer_id = new_id("class")
-        prompts = prompts_of(service, values["input"])
+        prompts = prompts_of(service, values["input"], truncation_of(service, values))
         outputs = await service.pool(answer_id, prompts, Task.CLASSIFY, params_of(values))
-        kind = "logits" if values.get("activation") is False else "probs"
+        kind = "logits" if values.get("activation") in (False, "identity") else "probs"
         data = [item(index, output, kind) for index, output in enumerate(outputs)]
         return envelope(service, answer_id, data, num_tokens(outputs))
 
@@ -50,7 +52,7 @@ def classify(service: Service) -> Endpoint:
                 required=True,
             ),
             Field(name="probs", schema=ListOf(Number())),
-            Field(name="logits", schema=ListOf(Number()), meaning="With activation=false."),
+            Field(name="logits", schema=ListOf(Number()), meaning="Without activation."),
             Field(name="num_classes", schema=Integer(minimum=1), required=True),
         )
     )
@@ -58,7 +60,7 @@ def classify(service: Service) -> Endpoint:
         paths=("/classify",),
         name="classify",
         summary="Class probabilities of each prompt.",
-        body=body_of(service, input_field(service), ACTIVATION),
+        body=body_of(service, input_field(service), ACTIVATION, *TRUNCATION),
         answer=envelope_schema(Field(name="data", schema=ListOf(answer), required=True)),
         run=run,
         offered=Task.CLASSIFY in service.facts.tasks,

@@ -9,6 +9,8 @@ from engine.server.encoding import encoded, encoded_schema, encoding_field
 from engine.server.endpoint import (
     INDEX,
     NORMALIZE,
+    PROMPT_TOKENS,
+    TRUNCATION,
     Endpoint,
     Values,
     body_of,
@@ -18,6 +20,7 @@ from engine.server.endpoint import (
     new_id,
     num_tokens,
     params_of,
+    truncation_of,
 )
 from engine.server.prompts import input_field, prompts_of
 from engine.server.schema import Field, Json, ListOf, Object, Text
@@ -29,7 +32,7 @@ def embeddings(service: Service) -> Endpoint:
 
     async def run(values: Values) -> Json:
         answer_id = new_id("embd")
-        prompts = prompts_of(service, values["input"])
+        prompts = prompts_of(service, values["input"], truncation_of(service, values))
         outputs = await service.pool(answer_id, prompts, Task.EMBED, params_of(values))
         encoding = values.get("encoding_format", "float")
 
@@ -58,6 +61,8 @@ def embeddings(service: Service) -> Endpoint:
             input_field(service),
             dimensions_field(service),
             NORMALIZE,
+            PROMPT_TOKENS,
+            *TRUNCATION,
             encoding_field(service.facts),
         ),
         answer=envelope_schema(Field(name="data", schema=ListOf(item), required=True)),

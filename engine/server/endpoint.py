@@ -7,9 +7,13 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.request import PoolingOutput, PoolingParams
+from engine.errors import RequestError
+from engine.pooling.heads.classifier import SCORE_ACTIVATIONS
+from engine.request import PoolingOutput, PoolingParams, Task
 from engine.server.errors import ApiError, invalid
 from engine.server.schema import (
+    AnyOf,
+    Choice,
     Field,
     Flag,
     Integer,
@@ -20,6 +24,7 @@ from engine.server.schema import (
     told,
 )
 from engine.server.service import Service
+from engine.truncation import SIDES, Truncation
 
 Values = Mapping[str, Json]
 """A checked body."""
@@ -87,14 +92,17 @@ def params_of(values: Values) -> PoolingParams:
         normalize=values.get("normalize"),
         activation=values.get("activation"),
         dimensions=values.get("dimensions"),
+        prompt_tokens=values.get("prompt_tokens"),
     )
 
 
 def dimensions_field(service: Service) -> Field:
     """`dimensions`: see PoolingParams."""
+    vectors = (Task.EMBED, Task.TOKEN_EMBED)
+    widths = [service.facts.widths[task] for task in vectors if task in service.facts.tasks]
     return Field(
         name="dimensions",
-        schema=Integer(minimum=1, maximum=service.facts.hidden_size),
+        schema=Integer(minimum=1, maximum=max(widths, default=1)),
         meaning="Keep this many leading values, then normalise again if normalising.",
     )
 
@@ -106,9 +114,51 @@ NORMALIZE = Field(
 )
 ACTIVATION = Field(
     name="activation",
-    schema=Flag(),
-    meaning="false: return logits, without the sigmoid or softmax.",
+    schema=AnyOf((Flag(), Choice(SCORE_ACTIVATIONS))),
+    meaning="false: return logits; or the name of what is applied to them.",
 )
+PROMPT_TOKENS = Field(
+    name="prompt_tokens",
+    schema=Integer(minimum=0),
+    meaning="Leading tokens that are an instruction, for a model that leaves them out of pooling.",
+)
+MAX_TOKENS_PER_DOC = Field(
+    name="max_tokens_per_doc",
+    schema=Integer(minimum=1),
+    meaning="Read only this many leading tokens of each document; by default all.",
+)
+TRUNCATION = (
+    Field(
+        name="truncate_prompt_tokens",
+        schema=Integer(minimum=-1),
+        meaning="Keep at most this many tokens of a prompt, special ones included; -1: as many as "
+        "the model takes. Left out, a prompt that is too long is refused.",
+    ),
+    Field(
+        name="truncation_side",
+        schema=Choice(SIDES),
+        meaning="Where a prompt is cut; right by default. Only beside truncate_prompt_tokens.",
+    ),
+)
+"""Of prompts that are one text or token ids."""
+
+
+def truncation_of(service: Service, values: Values) -> Truncation | None:
+    """What a body asks for. Raises ApiError for a side without a length, or a bad length."""
+    length, side = values.get("truncate_prompt_tokens"), values.get("truncation_side")
+    if length is None:
+        if side is not None:
+            raise invalid(
+                f"truncation_side={side!r} does not apply without truncate_prompt_tokens: expected "
+                "both, or neither",
+                param="truncation_side",
+                code="not_applicable",
+            )
+        return None
+    try:
+        return Truncation.asked(length, side or "right", service.facts.max_model_len)
+    except RequestError as error:
+        raise invalid(str(error), param="truncate_prompt_tokens") from error
 
 
 def new_id(kind: str) -> str:

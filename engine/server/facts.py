@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.engine import Engine
@@ -18,7 +19,12 @@ class ModelFacts:
     tasks: tuple[Task, ...]
     max_model_len: int
     vocab_size: int
-    hidden_size: int
+    parameters: Mapping[Task, tuple[str, ...]]
+    """Per-request choices that apply to each of the tasks."""
+    widths: Mapping[Task, int]
+    """Values of one row of a task's answer."""
+    is_sparse: bool
+    """Embeddings are mostly zeros: one value a word of the vocabulary."""
     dtype: str
     labels: tuple[str, ...]
     """Names of a classifier's classes by index, as config.json has them; empty if it has none."""
@@ -39,7 +45,9 @@ class ModelFacts:
             tasks=engine.supported_tasks,
             max_model_len=config.max_model_len,
             vocab_size=model.vocab_size,
-            hidden_size=model.hidden_size,
+            parameters={task: engine.rules.parameters(task) for task in engine.supported_tasks},
+            widths={task: engine.rules.width(task) for task in engine.supported_tasks},
+            is_sparse=engine.rules.is_sparse,
             dtype=config.execution.dtype,
             labels=labels,
         )

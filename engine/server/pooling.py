@@ -10,6 +10,8 @@ from engine.server.endpoint import (
     ACTIVATION,
     INDEX,
     NORMALIZE,
+    PROMPT_TOKENS,
+    TRUNCATION,
     Endpoint,
     Values,
     body_of,
@@ -19,6 +21,7 @@ from engine.server.endpoint import (
     new_id,
     num_tokens,
     params_of,
+    truncation_of,
 )
 from engine.server.prompts import input_field, prompts_of
 from engine.server.schema import Choice, Field, Integer, Json, ListOf, Object, Text
@@ -30,7 +33,8 @@ def pooling(service: Service) -> Endpoint:
 
     async def run(values: Values) -> Json:
         answer_id = new_id("pool")
-        prompts, task = prompts_of(service, values["input"]), Task(values["task"])
+        task, truncation = Task(values["task"]), truncation_of(service, values)
+        prompts = prompts_of(service, values["input"], truncation)
         outputs = await service.pool(answer_id, prompts, task, params_of(values))
         encoding = values.get("encoding_format", "float")
 
@@ -74,6 +78,8 @@ def pooling(service: Service) -> Endpoint:
             dimensions_field(service),
             NORMALIZE,
             ACTIVATION,
+            PROMPT_TOKENS,
+            *TRUNCATION,
             encoding_field(service.facts),
         ),
         answer=envelope_schema(Field(name="data", schema=ListOf(item), required=True)),

@@ -8,6 +8,7 @@ from functools import partial
 from engine.server.schema import AnyOf, Field, Integer, Json, ListOf, Text
 from engine.server.service import Prompt, Service
 from engine.tokenization import TokenizedPrompt
+from engine.truncation import Truncation
 
 
 def input_field(service: Service) -> Field:
@@ -30,25 +31,28 @@ def input_field(service: Service) -> Field:
     )
 
 
-def prompts_of(service: Service, value: Json) -> list[Prompt]:
+def prompts_of(service: Service, value: Json, truncation: Truncation | None = None) -> list[Prompt]:
     """The prompts of a checked `input`."""
     if isinstance(value, str):
-        return [text_prompt(service, "input", value)]
+        return [text_prompt(service, "input", value, truncation)]
     if isinstance(value[0], int):
-        return [_token_prompt("input", value)]
+        return [_token_prompt("input", value, truncation)]
     return [
-        text_prompt(service, f"input[{index}]", item)
+        text_prompt(service, f"input[{index}]", item, truncation)
         if isinstance(item, str)
-        else _token_prompt(f"input[{index}]", item)
+        else _token_prompt(f"input[{index}]", item, truncation)
         for index, item in enumerate(value)
     ]
 
 
-def text_prompt(service: Service, place: str, text: str) -> Prompt:
+def text_prompt(
+    service: Service, place: str, text: str, truncation: Truncation | None = None
+) -> Prompt:
     """A text with the special tokens of a single prompt."""
-    return Prompt(place=place, encode=partial(service.tokenizer.encode, text))
+    return Prompt(place=place, encode=partial(service.tokenizer.encode, text, truncation))
 
 
-def _token_prompt(place: str, ids: Sequence[int]) -> Prompt:
-    tokens = TokenizedPrompt(token_ids=tuple(ids), type_ids=())
+def _token_prompt(place: str, ids: Sequence[int], truncation: Truncation | None) -> Prompt:
+    kept = tuple(ids) if truncation is None else truncation.cut(tuple(ids))
+    tokens = TokenizedPrompt(token_ids=kept, type_ids=())
     return Prompt(place=place, encode=lambda: tokens)

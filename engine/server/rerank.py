@@ -6,7 +6,8 @@ from engine.server.endpoint import ID, INDEX, MODEL, USAGE, Endpoint, Values, bo
 from engine.server.errors import invalid
 from engine.server.schema import AnyOf, Field, Flag, Integer, Json, ListOf, Number, Object, Text
 from engine.server.score import placed
-from engine.server.scoring import Placed, Scorer
+from engine.server.scores import Placed
+from engine.server.scoring import Scorer
 from engine.server.service import Service
 
 

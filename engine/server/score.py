@@ -13,7 +13,8 @@ from engine.server.endpoint import (
 )
 from engine.server.errors import invalid
 from engine.server.schema import AnyOf, Field, Json, ListOf, Number, Object, Text
-from engine.server.scoring import Placed, Scorer
+from engine.server.scores import Placed
+from engine.server.scoring import Scorer
 from engine.server.service import Service
 
 _NAMES = (("queries", "documents"), ("text_1", "text_2"))

@@ -1,14 +1,15 @@
-"""Two ways to a relevance score; which one a model has follows from its heads.
+"""The ways to a relevance score; which one a model has follows from its heads.
 
 A cross-encoder reads query and document together and its one-label head judges the pair: for a
-yes/no reranker in the prompt that it was trained on, else as a pair of segments. Every other model
-that embeds is a bi-encoder: the cosine of the two embeddings.
+yes/no reranker in the prompt that it was trained on, else as a pair of segments. A listwise
+reranker reads all documents of a query at once. Every other model that embeds is a bi-encoder: the
+cosine of the two embeddings, or of sparse ones the dot product. One with projected token rows and
+no embedding scores by late interaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -16,34 +17,31 @@ import torch
 
 from engine.errors import ConfigurationError
 from engine.request import PoolingOutput, Task
-from engine.server.endpoint import ACTIVATION, Values, dimensions_field, num_tokens, params_of
+from engine.server.endpoint import (
+    ACTIVATION,
+    MAX_TOKENS_PER_DOC,
+    TRUNCATION,
+    Values,
+    dimensions_field,
+    num_tokens,
+    params_of,
+    truncation_of,
+)
 from engine.server.errors import ApiError, invalid
+from engine.server.late_interaction import LateInteraction
+from engine.server.listwise import Listwise
 from engine.server.prompts import text_prompt
 from engine.server.schema import Field, Text
+from engine.server.scores import Placed, Scores
 from engine.server.service import Prompt, Service
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """A text and where the client wrote it."""
-
-    place: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
-    """One score for each pair, in order, and the tokens that they took."""
-
-    values: tuple[float, ...]
-    num_tokens: int
+from engine.tokenization import TokenizedPrompt
 
 
 class Scorer(Protocol):
     """Judges pairs; `queries` has as many entries as `documents`, or one for all."""
 
     method: str
-    """What clients are told: cross-encoder or bi-encoder."""
+    """What clients are told: cross-encoder, bi-encoder, late-interaction or listwise."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -62,10 +60,14 @@ class Scorer(Protocol):
 
 
 def scorer_of(service: Service) -> Scorer | None:
-    """How the served model scores; None when it neither classifies nor embeds."""
-    tasks = service.facts.tasks
+    """How the served model scores; None when it has no head for it."""
+    tasks, rules = service.facts.tasks, service.batcher.engine.rules
     if Task.CLASSIFY in tasks:
         return CrossEncoder(service)
+    if rules.closing_token is not None:
+        return Listwise(service)
+    if rules.is_late_interaction:
+        return LateInteraction(service)
     return BiEncoder(service) if Task.EMBED in tasks else None
 
 
@@ -89,7 +91,8 @@ class CrossEncoder:
             schema=Text(),
             meaning="What makes a document relevant; by default what the model was trained with.",
         )
-        return (ACTIVATION, instruction) if self._has_prompt else (ACTIVATION,)
+        fields = (ACTIVATION, MAX_TOKENS_PER_DOC)
+        return (*fields, instruction) if self._has_prompt else fields
 
     async def score(
         self,
@@ -100,9 +103,8 @@ class CrossEncoder:
     ) -> Scores:
         if len(queries) == 1:
             queries = list(queries) * len(documents)
-        instruction = values.get("instruction")
         prompts = [
-            self._prompt(query, document, instruction)
+            self._prompt(query, document, values)
             for query, document in zip(queries, documents, strict=True)
         ]
         outputs = await self._service.pool(answer_id, prompts, Task.CLASSIFY, params_of(values))
@@ -117,18 +119,23 @@ class CrossEncoder:
             values=tuple(float(output.values) for output in outputs), num_tokens=num_tokens(outputs)
         )
 
-    def _prompt(self, query: Placed, document: Placed, instruction: str | None) -> Prompt:
-        tokenizer = self._service.tokenizer
-        encode = (
-            partial(tokenizer.encode_rerank, query.text, document.text, instruction)
-            if self._has_prompt
-            else partial(tokenizer.encode_pair, query.text, document.text)
+    def _prompt(self, query: Placed, document: Placed, values: Values) -> Prompt:
+        return Prompt(
+            place=f"{query.place}+{document.place}",
+            encode=partial(self._encode, query.text, document.text, values),
         )
-        return Prompt(place=f"{query.place}+{document.place}", encode=encode)
+
+    def _encode(self, query: str, document: str, values: Values) -> TokenizedPrompt:
+        tokenizer, limit = self._service.tokenizer, values.get("max_tokens_per_doc")
+        if limit is not None:
+            document = tokenizer.shortened(document, limit)
+        if self._has_prompt:
+            return tokenizer.encode_rerank(query, document, values.get("instruction"))
+        return tokenizer.encode_pair(query, document)
 
 
 class BiEncoder:
-    """Cosine of two embeddings, each text run once."""
+    """Cosine of two embeddings, each text run once; of sparse ones the dot product."""
 
     method = "bi-encoder"
 
@@ -137,7 +144,9 @@ class BiEncoder:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return (dimensions_field(self._service),)
+        if self._service.facts.is_sparse:
+            return TRUNCATION
+        return (dimensions_field(self._service), *TRUNCATION)
 
     async def score(
         self,
@@ -146,12 +155,22 @@ class BiEncoder:
         documents: Sequence[Placed],
         values: Values,
     ) -> Scores:
+        truncation = truncation_of(self._service, values)
         prompts = [
-            text_prompt(self._service, item.place, item.text) for item in (*queries, *documents)
+            text_prompt(self._service, item.place, item.text, truncation)
+            for item in (*queries, *documents)
         ]
         outputs = await self._service.pool(answer_id, prompts, Task.EMBED, params_of(values))
         split = len(queries)
         ours = outputs[:split] * (len(documents) if split == 1 else 1)
+        if self._service.facts.is_sparse:
+            return Scores(
+                values=tuple(
+                    float(torch.dot(a.values.double(), b.values.double()))
+                    for a, b in zip(ours, outputs[split:], strict=True)
+                ),
+                num_tokens=num_tokens(outputs),
+            )
         pairs = zip(ours, outputs[split:], prompts[split:], strict=True)
         return Scores(
             values=tuple(_cosine(a, b, prompt.place) for a, b, prompt in pairs),
