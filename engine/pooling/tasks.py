@@ -97,8 +97,7 @@ class TaskRules:
         if foreign:
             raise RequestError(
                 f"request {request.request_id!r}: {', '.join(foreign)} does not apply to "
-                f"task={request.task.value!r} of this model: expected only {list(valid)}; leave it "
-                "out"
+                f"task={request.task.value!r}: expected only {list(valid)}; leave it out"
             )
         self._check_values(request)
         for part in self.routes[request.task]:
