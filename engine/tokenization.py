@@ -74,6 +74,11 @@ class Tokenizer:
             self._tokenizer.decode([token], skip_special_tokens=False) for token in token_ids
         )
 
+    @property
+    def num_special_tokens(self) -> int:
+        """Tokens that a single text gets beside its own."""
+        return int(self._tokenizer.num_special_tokens_to_add(is_pair=False))
+
     def encode(self, text: str, truncation: Truncation | None = None) -> TokenizedPrompt:
         """One text, with the special tokens of a single prompt, which truncation leaves whole.
 
@@ -82,7 +87,7 @@ class Tokenizer:
         if truncation is None:
             return self._encode("text", text)
         _refuse_empty("text", text)
-        special = int(self._tokenizer.num_special_tokens_to_add(is_pair=False))
+        special = self.num_special_tokens
         if truncation.max_tokens <= special:
             raise RequestError(
                 f"truncate_prompt_tokens={truncation.max_tokens} leaves no room beside {special} "

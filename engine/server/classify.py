@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from engine.request import PoolingOutput, Task
 from engine.server.endpoint import (
-    ACTIVATION,
     INDEX,
-    TRUNCATION,
     Endpoint,
     Values,
+    activation_field,
     body_of,
     envelope,
     envelope_schema,
     new_id,
     num_tokens,
     params_of,
+    truncation_fields,
     truncation_of,
 )
 from engine.server.prompts import input_field, prompts_of
@@ -60,7 +60,9 @@ def classify(service: Service) -> Endpoint:
         paths=("/classify",),
         name="classify",
         summary="Class probabilities of each prompt.",
-        body=body_of(service, input_field(service), ACTIVATION, *TRUNCATION),
+        body=body_of(
+            service, input_field(service), activation_field(service), *truncation_fields(service)
+        ),
         answer=envelope_schema(Field(name="data", schema=ListOf(answer), required=True)),
         run=run,
         offered=Task.CLASSIFY in service.facts.tasks,

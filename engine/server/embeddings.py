@@ -9,8 +9,6 @@ from engine.server.encoding import encoded, encoded_schema, encoding_field
 from engine.server.endpoint import (
     INDEX,
     NORMALIZE,
-    PROMPT_TOKENS,
-    TRUNCATION,
     Endpoint,
     Values,
     body_of,
@@ -20,6 +18,8 @@ from engine.server.endpoint import (
     new_id,
     num_tokens,
     params_of,
+    prompt_fields,
+    truncation_fields,
     truncation_of,
 )
 from engine.server.prompts import input_field, prompts_of
@@ -61,8 +61,8 @@ def embeddings(service: Service) -> Endpoint:
             input_field(service),
             dimensions_field(service),
             NORMALIZE,
-            PROMPT_TOKENS,
-            *TRUNCATION,
+            *prompt_fields(service),
+            *truncation_fields(service),
             encoding_field(service.facts),
         ),
         answer=envelope_schema(Field(name="data", schema=ListOf(item), required=True)),

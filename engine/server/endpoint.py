@@ -24,7 +24,7 @@ from engine.server.schema import (
     told,
 )
 from engine.server.service import Service
-from engine.truncation import SIDES, Truncation
+from engine.truncation import MODEL_LENGTH, SIDES, Truncation
 
 Values = Mapping[str, Json]
 """A checked body."""
@@ -112,35 +112,50 @@ NORMALIZE = Field(
     schema=Flag(),
     meaning="L2-normalise every row; by default as the model was trained.",
 )
-ACTIVATION = Field(
-    name="activation",
-    schema=AnyOf((Flag(), Choice(SCORE_ACTIVATIONS))),
-    meaning="false: return logits; or the name of what is applied to them.",
-)
-PROMPT_TOKENS = Field(
-    name="prompt_tokens",
-    schema=Integer(minimum=0),
-    meaning="Leading tokens that are an instruction, for a model that leaves them out of pooling.",
-)
 MAX_TOKENS_PER_DOC = Field(
     name="max_tokens_per_doc",
     schema=Integer(minimum=1),
     meaning="Read only this many leading tokens of each document; by default all.",
 )
-TRUNCATION = (
-    Field(
-        name="truncate_prompt_tokens",
-        schema=Integer(minimum=-1),
-        meaning="Keep at most this many tokens of a prompt, special ones included; -1: as many as "
-        "the model takes. Left out, a prompt that is too long is refused.",
-    ),
-    Field(
-        name="truncation_side",
-        schema=Choice(SIDES),
-        meaning="Where a prompt is cut; right by default. Only beside truncate_prompt_tokens.",
-    ),
-)
-"""Of prompts that are one text or token ids."""
+
+
+def activation_field(service: Service) -> Field:
+    """`activation`: see PoolingParams. Softmax over one class is 1 whatever the logit."""
+    classifiers = (Task.CLASSIFY, Task.TOKEN_CLASSIFY)
+    widths = [service.facts.widths[task] for task in classifiers if task in service.facts.tasks]
+    names = tuple(n for n in SCORE_ACTIVATIONS if n != "softmax" or max(widths, default=1) > 1)
+    return Field(
+        name="activation",
+        schema=AnyOf((Flag(), Choice(names))),
+        meaning="false: return logits; or the name of what is applied to them.",
+    )
+
+
+def prompt_fields(service: Service) -> tuple[Field, ...]:
+    """`prompt_tokens`, for a model that leaves an instruction out of pooling."""
+    if not any("prompt_tokens" in names for names in service.facts.parameters.values()):
+        return ()
+    meaning = "Leading tokens that are an instruction, which are left out of pooling."
+    return (Field(name="prompt_tokens", schema=Integer(minimum=0), meaning=meaning),)
+
+
+def truncation_fields(service: Service) -> tuple[Field, ...]:
+    """How prompts that are one text or token ids are cut."""
+    least = service.tokenizer.num_special_tokens + 1
+    lengths = Integer(minimum=least, maximum=max(service.facts.max_model_len, least))
+    return (
+        Field(
+            name="truncate_prompt_tokens",
+            schema=AnyOf((lengths, Integer(minimum=MODEL_LENGTH, maximum=MODEL_LENGTH))),
+            meaning="Keep at most this many tokens of a prompt, special ones included; -1: as many "
+            "as the model takes. Left out, a prompt that is too long is refused.",
+        ),
+        Field(
+            name="truncation_side",
+            schema=Choice(SIDES),
+            meaning="Where a prompt is cut, right by default; only beside truncate_prompt_tokens.",
+        ),
+    )
 
 
 def truncation_of(service: Service, values: Values) -> Truncation | None:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from engine.pooling.late_interaction import maxsim
 from engine.request import Task
 from engine.server.endpoint import (
-    TRUNCATION,
     Values,
     dimensions_field,
     num_tokens,
     params_of,
+    truncation_fields,
     truncation_of,
 )
 from engine.server.prompts import text_prompt
@@ -31,7 +31,7 @@ class LateInteraction:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return (dimensions_field(self._service), *TRUNCATION)
+        return (dimensions_field(self._service), *truncation_fields(self._service))
 
     async def score(
         self,

@@ -7,13 +7,11 @@ import asyncio
 from engine.request import Task
 from engine.server.encoding import encoded, encoded_schema, encoding_field
 from engine.server.endpoint import (
-    ACTIVATION,
     INDEX,
     NORMALIZE,
-    PROMPT_TOKENS,
-    TRUNCATION,
     Endpoint,
     Values,
+    activation_field,
     body_of,
     dimensions_field,
     envelope,
@@ -21,6 +19,8 @@ from engine.server.endpoint import (
     new_id,
     num_tokens,
     params_of,
+    prompt_fields,
+    truncation_fields,
     truncation_of,
 )
 from engine.server.prompts import input_field, prompts_of
@@ -77,9 +77,9 @@ def pooling(service: Service) -> Endpoint:
             task,
             dimensions_field(service),
             NORMALIZE,
-            ACTIVATION,
-            PROMPT_TOKENS,
-            *TRUNCATION,
+            activation_field(service),
+            *prompt_fields(service),
+            *truncation_fields(service),
             encoding_field(service.facts),
         ),
         answer=envelope_schema(Field(name="data", schema=ListOf(item), required=True)),

@@ -18,13 +18,13 @@ import torch
 from engine.errors import ConfigurationError
 from engine.request import PoolingOutput, Task
 from engine.server.endpoint import (
-    ACTIVATION,
     MAX_TOKENS_PER_DOC,
-    TRUNCATION,
     Values,
+    activation_field,
     dimensions_field,
     num_tokens,
     params_of,
+    truncation_fields,
     truncation_of,
 )
 from engine.server.errors import ApiError, invalid
@@ -91,7 +91,7 @@ class CrossEncoder:
             schema=Text(),
             meaning="What makes a document relevant; by default what the model was trained with.",
         )
-        fields = (ACTIVATION, MAX_TOKENS_PER_DOC)
+        fields = (activation_field(self._service), MAX_TOKENS_PER_DOC)
         return (*fields, instruction) if self._has_prompt else fields
 
     async def score(
@@ -145,8 +145,8 @@ class BiEncoder:
     @property
     def fields(self) -> tuple[Field, ...]:
         if self._service.facts.is_sparse:
-            return TRUNCATION
-        return (dimensions_field(self._service), *TRUNCATION)
+            return truncation_fields(self._service)
+        return (dimensions_field(self._service), *truncation_fields(self._service))
 
     async def score(
         self,

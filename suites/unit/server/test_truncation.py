@@ -71,10 +71,10 @@ def test_a_long_prompt_is_cut_only_when_asked(server: Server) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"truncate_prompt_tokens": MAX_LEN + 1}, f"expected 1 to {MAX_LEN}, or -1"),
-        ({"truncate_prompt_tokens": 0}, "truncate_prompt_tokens=0 is not valid"),
+        ({"truncate_prompt_tokens": MAX_LEN + 1}, f"to {MAX_LEN}, or an integer from -1 to -1"),
+        ({"truncate_prompt_tokens": 0}, f"to {MAX_LEN}, or an integer from -1 to -1"),
         ({"truncation_side": "left"}, "does not apply without truncate_prompt_tokens"),
-        ({"truncate_prompt_tokens": -2}, "an integer of at least -1"),
+        ({"truncate_prompt_tokens": True}, f"to {MAX_LEN}, or an integer from -1 to -1"),
     ],
 )
 def test_what_does_not_apply_is_refused(
@@ -105,4 +105,12 @@ def test_an_activation_can_be_named(server: Server) -> None:
 
     assert values("identity") == values(activation=False)
     assert values("sigmoid") == values(activation=True)
-    assert "one of ['identity', 'sigmoid']" in values("softmax")["message"]
+    assert "['identity', 'sigmoid']" in values("softmax")["message"]
+
+
+def test_a_length_of_no_use_is_refused_by_itself() -> None:
+    for length in (0, -2, 9):
+        with pytest.raises(RequestError, match="expected 1 to 8, or -1 for as many"):
+            Truncation.asked(length, "right", 8)
+    with pytest.raises(RequestError, match="truncation_side='middle' is not valid"):
+        Truncation.asked(1, "middle", 8)
