@@ -91,11 +91,12 @@ def max_sim(query: torch.Tensor, tokens: torch.Tensor, offsets: torch.Tensor) ->
 def max_sim_reference(
     query: torch.Tensor, tokens: torch.Tensor, offsets: torch.Tensor
 ) -> torch.Tensor:
-    """`max_sim` in PyTorch, one document at a time."""
+    """`max_sim` in PyTorch, one document at a time; in float64 if the rows are."""
     bounds = offsets.clamp(0, tokens.shape[0]).tolist()
-    scores = query.new_zeros(len(bounds) - 1, dtype=torch.float32)
+    wide = torch.promote_types(query.dtype, torch.float32)
+    scores = query.new_zeros(len(bounds) - 1, dtype=wide)
     for document, (first, stop) in enumerate(pairwise(bounds)):
         if first < stop:
-            similar = query.to(torch.float32) @ tokens[first:stop].to(torch.float32).T
+            similar = query.to(wide) @ tokens[first:stop].to(wide).T
             scores[document] = similar.amax(dim=1).sum()
     return scores

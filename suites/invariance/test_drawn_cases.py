@@ -21,9 +21,10 @@ def check(model: Path, groups: dict[Setting, int]) -> None:
     show("batch_invariant on a CPU", HEADINGS, rows(counts))
     for setting, count in counts:
         assert not count.differing, (str(setting), count.differing)
-        assert count.compared == 9 * count.cases
+        assert count.compared == (10 if setting.pooling == "LAST" else 9) * count.cases
         assert count.chunked > 0
         assert count.shared > 0
+        assert (count.hits > 0) == (setting.pooling == "LAST")
 
 
 def test_two_dozen(tiny_qwen3: Path) -> None:
