@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.attribution import find
-from harness.axes import AXES
+from harness.axes import AXES, Cell
 from harness.campaign.judging import CheckpointJudge, Executed, executed
 from harness.campaign.space import draw, space_of
 from harness.campaign.spec import RunSpec
@@ -78,10 +78,18 @@ class TrialBench:
             self.bounds = Bounds()
 
     def judged(
-        self, case: Case, settings: Mapping[str, str]
+        self,
+        case: Case,
+        settings: Mapping[str, str],
+        *,
+        cells: Sequence[Cell] | None = None,
     ) -> tuple[list[Executed], list[PairRecord]]:
-        """The case in every cell, its oracle and its power, judged with what was seen so far."""
-        cases = executed(list(self._bench.executor.run(case, settings)))[self._bench.plan.name]
+        """The case in every cell, its oracle and its power, judged with what was seen so far.
+
+        `cells`: only these, the baseline first.
+        """
+        records = list(self._bench.executor.run(case, settings, cells=cells))
+        cases = executed(records)[self._bench.plan.name]
         judge = CheckpointJudge(
             dtype=self._bench.system.dtype,
             causal=self._bench.causal,
