@@ -241,6 +241,8 @@ class EngineConfig:
     stream: StreamPolicy = field(default_factory=StreamPolicy)
     inputs: str = "fenced"
     """`fenced`: one staging buffer, wait on reuse. `ring`: one per step in flight."""
+    poison: bool = False
+    """Debug: fill what is released with NaN, in stream order. May change no output."""
     max_model_len: int | None = None
     device: str = "cpu"
     plugins: tuple[str, ...] = ()

@@ -217,6 +217,8 @@ class Runner:
         self._padded.append(rows)
         self.await_send()
         self.preempt(plan)
+        if self.config.poison:
+            self._poison(step)
         staging = self.staging.acquire(self.host)
         self.stage(staging, step, requests, rows)
         self._load_inputs(plan, staging)
@@ -242,6 +244,27 @@ class Runner:
         """Forget the chunks of requests that begin again, after every step already submitted."""
         for entry in plan.preempted:
             self.abort(entry.request_id)
+
+    def _poison(self, step: ScheduledStep) -> None:
+        """Overwrite with NaN what no operation behind this one may read before it is written.
+
+        In stream order: dropped KV blocks, whose last readers were queued before, and the hidden
+        and received rows of the step before.
+        """
+        size = self.config.cache.block_size
+        blocks = torch.tensor(step.dropped, dtype=torch.int64, device=self.config.device)
+        rows = (blocks[:, None] * size + torch.arange(size, device=blocks.device)).flatten()
+
+        def poison() -> None:
+            for layer in self.layers:
+                layer.cache.keys[rows] = torch.nan
+                layer.cache.values[rows] = torch.nan
+            self.hidden.tensor.fill_(torch.nan)
+            self.received.tensor.fill_(torch.nan)
+
+        self.compute.submit(
+            "poison", poison, step=step.plan.index, writes=(self.hidden, self.received)
+        )
 
     def await_send(self) -> None:
         """Top of the step: the last send must have left before its buffer is written again."""

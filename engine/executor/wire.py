@@ -45,6 +45,7 @@ def receive(connection: Connection) -> tuple[Message, dict[str, torch.Tensor]]:
 def step_to_json(step: ScheduledStep) -> Message:
     return {
         "index": step.plan.index,
+        "dropped": list(step.dropped),
         "entries": plan_to_json([step.plan])[0],
         "allocations": {
             name: [a.slot, list(a.blocks), a.is_new] for name, a in step.allocations.items()
@@ -59,6 +60,7 @@ def step_from_json(data: Message) -> ScheduledStep:
             name: Allocation(slot=slot, blocks=tuple(blocks), is_new=is_new)
             for name, (slot, blocks, is_new) in data["allocations"].items()
         },
+        dropped=tuple(data["dropped"]),
     )
 
 

@@ -40,6 +40,7 @@ class BlockPool:
         self._block_of: dict[str, int] = {}
         self._key_of: dict[int, str] = {}
         self.num_evictions = 0
+        self._dropped: list[int] = []
 
     @property
     def num_free(self) -> int:
@@ -118,6 +119,7 @@ class BlockPool:
                 del self._cached[block]
                 del self._block_of[self._key_of.pop(block)]
                 self.num_evictions += 1
+                self._dropped.append(block)
             self._holders[block] += 1
             table.append(block)
 
@@ -146,6 +148,12 @@ class BlockPool:
                 self._cached[block] = None
             else:
                 self._blank.append(block)
+                self._dropped.append(block)
+
+    def take_dropped(self) -> tuple[int, ...]:
+        """Blocks whose contents became worthless since the last call."""
+        dropped, self._dropped = tuple(self._dropped), []
+        return dropped
 
     def pin(self, blocks: Iterable[int]) -> None:
         """A step that reads or writes the blocks was submitted."""

@@ -28,10 +28,14 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledStep:
-    """One step to run: the plan, and what each request in it holds (by request id)."""
+    """One step to run: the plan, and what each request in it holds (by request id).
+
+    `dropped`: KV blocks whose contents no step from this one on may read.
+    """
 
     plan: StepPlan
     allocations: Mapping[str, Allocation]
+    dropped: tuple[int, ...] = ()
 
 
 class Scheduler(Protocol):

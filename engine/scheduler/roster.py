@@ -127,7 +127,8 @@ class Roster:
                 blocks=self._grow(sequence),
                 is_new=is_new,
             )
-        step = ScheduledStep(plan=plan, allocations=allocations)
+        dropped = () if self.pool is None else self.pool.take_dropped()
+        step = ScheduledStep(plan=plan, allocations=allocations, dropped=dropped)
         self._in_flight.append(step)
         self._settle(step)
         return step

@@ -34,6 +34,8 @@ class Memory:
     policy: str = "lag(copy@last)"
     inputs: str = "fenced"
     batch_invariant: bool = False
+    poison: bool = False
+    plugins: tuple[str, ...] = ()
     threshold: int = CHUNK // 2
     max_num_seqs: int = 4
 
@@ -65,6 +67,8 @@ class Engines:
             parallel=ParallelConfig(pipeline_parallel_size=memory.stages),
             stream=StreamPolicy.parse(memory.policy),
             inputs=memory.inputs,
+            poison=memory.poison,
+            plugins=memory.plugins,
         )
 
     @contextmanager
