@@ -19,7 +19,7 @@ ATTENTION_BACKENDS = ("sdpa", "naive", "triton")
 KERNELS = ("torch", "triton")
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 INPUT_BUFFERS = ("fenced", "ring")
-EXECUTORS = ("inline", "processes")
+EXECUTORS = ("inline", "processes", "torchrun")
 POOLING_METHODS = ("CLS", "LAST", "MEAN", "MAX", "MEAN_SQRT", "WEIGHTED_MEAN")
 STREAM_POLICIES = ("threaded", "immediate", "lag", "paced", "drawn")
 
@@ -193,7 +193,8 @@ class ExecutionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelConfig:
-    """Where ranks run: all in this process (`inline`) or one process each (`processes`)."""
+    """Where ranks run: all in this process (`inline`), one process each (`processes`), or in the
+    processes that torchrun started, of which rank 0 drives (`torchrun`)."""
 
     pipeline_parallel_size: int = 1
     """Stages that the layers are split over."""

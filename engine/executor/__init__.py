@@ -6,6 +6,7 @@ from engine.config import EngineConfig
 from engine.executor.base import Executor, RunAccount
 from engine.executor.inline import InlineExecutor
 from engine.executor.processes import ProcessExecutor
+from engine.executor.torchrun import TorchrunExecutor
 from engine.resources import Resources
 from engine.runner import RunnerLimits
 
@@ -18,4 +19,6 @@ def create_executor(
     """The executor `config.parallel.executor` names; plug-ins are applied before it returns."""
     if config.parallel.executor == "processes":
         return ProcessExecutor(config, limits)
+    if config.parallel.executor == "torchrun":
+        return TorchrunExecutor(config, limits)
     return InlineExecutor(config, limits, resources or Resources(config))

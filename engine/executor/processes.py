@@ -1,43 +1,27 @@
-"""One process a rank, joined by torch.distributed; the driver speaks to each over a pipe."""
+"""One process a rank on this machine, joined by torch.distributed."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from engine import errors
 from engine.config import EngineConfig, config_to_json
-from engine.errors import CheckpointError, ConfigurationError, EngineError, WorkerError
+from engine.errors import EngineError
 from engine.executor import wire, worker
-from engine.executor.base import RunAccount
-from engine.plan import StepPlan
-from engine.request import PoolingOutput, PoolingRequest
+from engine.executor.remote import RemoteExecutor
 from engine.runner import RunnerLimits
-from engine.scheduler.base import ScheduledStep
-from engine.taps import Tap
-from engine.witness import RankWitness
-
-_START_UP_ERRORS = (ConfigurationError, CheckpointError)
 
 
-class ProcessExecutor:
-    """Owns: the worker processes. A worker that dies, hangs or raises becomes a WorkerError."""
+class ProcessExecutor(RemoteExecutor):
+    """Owns: the worker processes."""
 
     def __init__(self, config: EngineConfig, limits: RunnerLimits) -> None:
-        self._timeout = config.parallel.worker_timeout_s
-        self._startup_timeout = config.parallel.startup_timeout_s
+        super().__init__(config)
         self._store = worker.new_store()
-        self._sent: set[str] = set()
-        self._tasks: dict[str, PoolingRequest] = {}
-        self._pipes: list[Connection] = []
         self._processes: list[Any] = []
         context = multiprocessing.get_context("spawn")
         arguments = (json.dumps(config_to_json(config)), json.dumps(asdict(limits)))
@@ -54,77 +38,10 @@ class ProcessExecutor:
             self._pipes.append(ours)
             self._processes.append(process)
         try:
-            for rank in range(len(self._pipes)):
-                self._receive(rank, self._startup_timeout)
+            self._await_ready()
         except EngineError:
             self.close()
             raise
-
-    def begin_run(self, *, taps: bool) -> None:
-        self._sent, self._tasks = set(), {}
-        self._broadcast({"verb": "begin", "taps": taps})
-
-    def submit(self, step: ScheduledStep, requests: Mapping[str, PoolingRequest]) -> _RemoteHandle:
-        new = [e.request_id for e in step.plan.entries if e.request_id not in self._sent]
-        self._sent.update(new)
-        self._tasks.update({name: requests[name] for name in new})
-        self._broadcast(
-            {
-                "verb": "submit",
-                "step": wire.step_to_json(step),
-                "requests": [wire.request_to_json(requests[name]) for name in new],
-            }
-        )
-        return _RemoteHandle(self, step.plan)
-
-    def resolve(self, plan: StepPlan) -> tuple[PoolingOutput, ...]:
-        """Outputs of a step from the last rank; the others are told to make sure they ran it."""
-        self._broadcast({"verb": "resolve", "index": plan.index})
-        message, tensors = self._receive(len(self._pipes) - 1)
-        return tuple(
-            PoolingOutput(
-                request_id=name,
-                task=self._tasks[name].task,
-                values=tensors[str(i)],
-                num_prompt_tokens=self._tasks[name].num_tokens,
-            )
-            for i, name in enumerate(message["outputs"])
-        )
-
-    def abort(self, request_id: str) -> None:
-        self._broadcast({"verb": "abort", "request_id": request_id})
-
-    def end_run(self) -> RunAccount:
-        self._broadcast({"verb": "end"})
-        replies = [self._receive(rank) for rank in range(len(self._pipes))]
-        last = replies[-1][0]
-        taps = [
-            Tap(request_id=name, layer=layer, step=step, start=start, rows=tensors[str(i)])
-            for message, tensors in replies
-            for i, (name, layer, step, start) in enumerate(message["taps"])
-        ]
-        flags = [message["flags"] for message, _ in replies]
-        if any(f != flags[0] for f in flags):
-            raise WorkerError(f"ranks run under different process flags: {flags}")
-        return RunAccount(
-            ranks=tuple(_rank_witness(message["witness"]) for message, _ in replies),
-            chunks=last["chunks"],
-            padded_tokens=tuple(last["padded_tokens"]),
-            instruction_set=flags[0].get("instruction_set", ""),
-            flags=flags[0],
-            taps=tuple(taps),
-        )
-
-    def apply_plugin(self, name: str) -> None:
-        self._plugin(name, apply=True)
-
-    def remove_plugin(self, name: str) -> None:
-        self._plugin(name, apply=False)
-
-    def _plugin(self, name: str, *, apply: bool) -> None:
-        self._broadcast({"verb": "plugin", "name": name, "apply": apply})
-        for rank in range(len(self._pipes)):
-            self._receive(rank)
 
     def close(self) -> None:
         for pipe, process in zip(self._pipes, self._processes, strict=True):
@@ -142,70 +59,9 @@ class ProcessExecutor:
         self._pipes, self._processes = [], []
         shutil.rmtree(Path(self._store).parent, ignore_errors=True)
 
-    def _broadcast(self, message: wire.Message) -> None:
-        for rank, pipe in enumerate(self._pipes):
-            try:
-                wire.send(pipe, message)
-            except OSError:
-                self._receive(rank)  # prefer the worker's own last words to "broken pipe"
-                raise
+    def _name_of(self, rank: int) -> str:
+        return f"rank {rank} (pid {self._processes[rank].pid})"
 
-    def _receive(
-        self, rank: int, timeout_s: float | None = None
-    ) -> tuple[wire.Message, dict[str, torch.Tensor]]:
-        timeout_s = self._timeout if timeout_s is None else timeout_s
-        pipe, process = self._pipes[rank], self._processes[rank]
-        if not pipe.poll(timeout_s):
-            self._raise_others(rank)
-            raise WorkerError(
-                f"rank {rank} (pid {process.pid}) gave no answer within {timeout_s:g} s; it "
-                "hangs or is starved. Raise worker_timeout_s (startup_timeout_s at start-up) if it "
-                "really needs that long."
-            )
-        try:
-            message, tensors = wire.receive(pipe)
-        except (EOFError, OSError) as error:
-            process.join(timeout=5)
-            self._raise_others(rank)
-            raise WorkerError(
-                f"rank {rank} (pid {process.pid}) died with exit code {process.exitcode}"
-            ) from error
-        if "error" in message:
-            text = message["error"]
-            name, _, reason = text.partition(": ")
-            kind = getattr(errors, name, None)
-            if isinstance(kind, type) and issubclass(kind, _START_UP_ERRORS):
-                raise kind(reason)  # the user's to mend, so told as it is without processes
-            raise WorkerError(f"rank {rank} raised {text}\n{message['traceback']}")
-        return message, tensors
-
-    def _raise_others(self, silent: int) -> None:
-        """A rank is silent, perhaps because a neighbour failed: raise the neighbour's error."""
-        for rank, pipe in enumerate(self._pipes):
-            if rank != silent and pipe.poll(0):
-                try:
-                    message, _ = wire.receive(pipe)
-                except (EOFError, OSError):
-                    continue
-                if "error" in message:
-                    raise WorkerError(
-                        f"rank {rank} raised {message['error']} (rank {silent} waited for it)\n"
-                        f"{message['traceback']}"
-                    )
-
-
-class _RemoteHandle:
-    """A step some other process is running."""
-
-    def __init__(self, executor: ProcessExecutor, plan: StepPlan) -> None:
-        self._executor, self.plan = executor, plan
-
-    def result(self) -> tuple[PoolingOutput, ...]:
-        if not self.plan.finishes_any:
-            return ()
-        return self._executor.resolve(self.plan)
-
-
-def _rank_witness(data: dict[str, Any]) -> RankWitness:
-    known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-    return RankWitness(**known)
+    def _end_of(self, rank: int) -> str:
+        self._processes[rank].join(timeout=5)
+        return f"died with exit code {self._processes[rank].exitcode}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import tempfile
 import traceback
 from dataclasses import asdict, replace
@@ -32,11 +33,22 @@ from engine.stream.base import Device
 
 def main(connection: Connection, config_json: str, limits_json: str, rank: int, store: str) -> None:
     """Entry point of the spawned process. Every exception becomes one `error` message."""
+    # An interrupt at the keyboard reaches every process of the terminal; the driver decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A rank that waits for another rank, or hangs, does not hear its own pipe close.
     Thread(target=_end_with_driver, name="parity-driver-watch", daemon=True).start()
+    config = config_from_json(json.loads(config_json))
+    # torch's own stub leaves the stores out.
+    files = torch.distributed.FileStore(store, config.parallel.num_ranks)  # type: ignore[attr-defined]
+    serve(connection, config, RunnerLimits(**json.loads(limits_json)), rank, files)
+
+
+def serve(
+    connection: Connection, config: EngineConfig, limits: RunnerLimits, rank: int, store: Any
+) -> None:
+    """Be one rank until the driver closes or is gone; the ranks meet at `store`."""
     try:
-        config = config_from_json(json.loads(config_json))
-        worker = Worker(connection, config, RunnerLimits(**json.loads(limits_json)), rank, store)
+        worker = Worker(connection, config, limits, rank, store)
         wire.send(connection, {"ready": True})
         worker.serve()
     except (EOFError, KeyboardInterrupt):
@@ -62,7 +74,7 @@ class Worker:
         config: EngineConfig,
         limits: RunnerLimits,
         rank: int,
-        store: str,
+        store: Any,
     ) -> None:
         torch.set_num_threads(config.execution.num_threads)
         warm_vector_math()
@@ -72,7 +84,7 @@ class Worker:
             torch.cuda.set_device(rank % torch.cuda.device_count())
         torch.distributed.init_process_group(
             "nccl" if cuda else "gloo",
-            store=torch.distributed.FileStore(store, size),  # type: ignore[attr-defined]  # untyped re-export
+            store=store,
             rank=rank,
             world_size=size,
             timeout=timedelta(

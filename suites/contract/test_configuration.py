@@ -54,7 +54,10 @@ def test_a_chunk_budget_below_one_token(budget: int) -> None:
         (lambda: ExecutionConfig(mode="graph", graph_buckets=()), r"graph_buckets=\(\) is not"),
         (lambda: ParallelConfig(tensor_parallel_size=0), "tensor_parallel_size=0 is not"),
         (lambda: ExecutionConfig(dtype="int4"), r"dtype='int4' .* one of \('float32', "),
-        (lambda: ParallelConfig(executor="ray"), r"executor='ray' .* \('inline', 'processes'\)"),
+        (
+            lambda: ParallelConfig(executor="ray"),
+            r"executor='ray' .* \('inline', 'processes', 'torchrun'\)",
+        ),
         (lambda: ParallelConfig(pipeline_parallel_size=0), "pipeline_parallel_size=0 is not"),
         (lambda: StreamPolicy.parse("lag(copy@lost)"), "lagging stream='copy@lost' is not valid"),
         (lambda: StreamPolicy.parse("lag(("), r"stream policy 'lag\(\(' is not NAME"),
@@ -95,6 +98,10 @@ def test_a_value_that_is_wrong_on_its_own(make: object, told: str) -> None:
                 "parallel": ParallelConfig(tensor_parallel_size=2),
             },
             r"mode='graph' with tensor_parallel_size=2: .*Use mode='compiled'",
+        ),
+        (
+            {"parallel": ParallelConfig(executor="torchrun")},
+            r"executor='torchrun' needs the environment variables \['RANK', .*torchrun --nproc",
         ),
         ({"plugins": ("harness.faults.absent:apply",)}, r"plugin='harness\.faults\.absent:apply'"),
         ({"plugins": ("harness.faults.base:absent",)}, r"has no callable 'absent'; it has \["),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine import collectives
 from engine.engine import RunResult
-from engine.errors import ConfigurationError
+from engine.errors import ConfigurationError, WorkerError
 from engine.models.config import read_model_config
 from engine.request import PoolingRequest, Task
 from harness.checkpoints.catalogue import path_of
@@ -161,10 +163,19 @@ def test_a_sum_that_does_not_wait_for_its_peers_is_a_hazard(
 def test_ranks_as_processes_give_the_bits_of_ranks_inline() -> None:
     """gloo gathers what inline reads in place; both add in order of rank."""
     case = subject("tiny-qwen3")
-    run = case.replay(Way(tensor_ranks=2, executor="processes", inputs="ring", asynchronous=True))
-    attest(run, stages=1, layers=4, compiled=False)
-    assert len(run.witness.pids) == 2
-    assert differing(case.of("eager", 2), run) == []
+    way = Way(tensor_ranks=2, executor="processes", inputs="ring", asynchronous=True)
+    with case.fleet.engine(replace(way, chunk=case.chunk)) as engine:
+        for _ in range(2):
+            run = engine.run(case.requests, plan=case.of("eager", 1).plan)
+            attest(run, stages=1, layers=4, compiled=False)
+            assert len(run.witness.pids) == 2
+            assert differing(case.of("eager", 2), run) == []
+            # As a terminal's interrupt does, which is the driver's to act on: the second run works.
+            for pid in run.witness.pids:
+                os.kill(pid, signal.SIGINT)
+        os.kill(run.witness.pids[0], signal.SIGKILL)
+        with pytest.raises(WorkerError, match=r"rank [01] .*(died with exit code -9|raised)"):
+            engine.run(case.requests)
 
 
 def test_more_ranks_than_divide_a_layer_are_refused_at_start_up() -> None:
