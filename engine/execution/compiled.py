@@ -52,7 +52,8 @@ class Compiler:
         """Compile now, on sizes that no two of are equal: sizes equal here would be held equal.
 
         One symbolic graph of each region then serves every step of every engine that shares this
-        compiler.
+        compiler. Rotary tables are the first of their stack: one that begins inside its storage
+        would tie the graph to that storage's size.
         """
         block = stage.blocks[0]
         like, config = next(block.products()), stage.config

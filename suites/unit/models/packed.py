@@ -107,12 +107,14 @@ class PackedRun:
         x = self.model.embed(token_ids, type_ids, places)
         cos, sin = self.model.rotary(places)
         for block_, cache in zip(self.model.blocks, caches, strict=True):
+            # Copies: a graph first called on a view is tied to the size of what it views. The
+            # engine primes its own on the first table, which begins where its storage does.
             table = block_.kind.rotary
             x = self.call(
                 block_,
                 x,
-                cos[table],
-                sin[table],
+                cos[table].clone(),
+                sin[table].clone(),
                 cache.keys,
                 cache.values,
                 *layout,
