@@ -39,8 +39,9 @@ def junit(run: Run) -> bytes:
 
 def _suite(run: Run, checkpoint: str) -> Xml.Element:
     suite = Xml.Element("testsuite", {"name": _text(f"parity.{checkpoint}")})
-    finding_of = {p: f.finding_id for f in run.findings for p in f.pairs}
-    reproduce = {f.finding_id: f.reproduce for f in run.findings}
+    own = [f for f in run.findings if f.checkpoint == checkpoint]
+    finding_of = {p: f.finding_id for f in own for p in f.pairs}
+    reproduce = {f.finding_id: f.reproduce for f in own}
     tests = []
     for (kind, name), pairs in sorted(_groups(run, checkpoint).items()):
         state = worst(p.outcome for p in pairs)

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 from reports.html.heat import STEPS, Heat
 from reports.html.token_drawing import LEFT, RIGHT, WIDTH, Line, largest
+from reports.view.text import number
 
 TOP = 18
-ROW, MAX_ROWS = 12, 36
+MAX_ROWS = 36
+TALL, MAP_HEIGHT = 22, 300
+"""Of a row at most, and of all rows together about."""
 MAX_COLUMNS = 160
 
 
@@ -29,6 +32,7 @@ class MapShape:
     """(step, path)"""
     rows: tuple[Line, ...]
     edges: tuple[Line, ...]
+    first: Line | None
     tokens_per_column: int
     layers_per_row: int
     num_tokens: int
@@ -56,7 +60,8 @@ def draw_map(
         ]
         for band in (layers[i : i + per_row] for i in range(0, len(layers), per_row))
     ]
-    base = TOP + ROW * len(levels)
+    row = min(TALL, MAP_HEIGHT // len(levels))
+    base = TOP + row * len(levels)
     pitch = (RIGHT - LEFT) / count
     step = max(1, math.ceil(len(levels) / 8))
     return MapShape(
@@ -66,9 +71,9 @@ def draw_map(
         right=RIGHT,
         top=TOP,
         base=base,
-        paths=tuple(_paths(levels, pitch * per_column, base)),
+        paths=tuple(_paths(levels, pitch * per_column, base, row)),
         rows=tuple(
-            Line(position=base - ROW * i - 3, label=f"{i * per_row}")
+            Line(position=base - row * i - row // 2 + 4, label=f"{i * per_row}")
             for i in range(0, len(levels), step)
         ),
         edges=tuple(
@@ -76,27 +81,34 @@ def draw_map(
             for e in edges
             if 0 < e < count
         ),
+        first=(
+            Line(position=round(LEFT + (diverges_at + 0.5) * pitch, 1), label=f"{diverges_at:,}")
+            if diverges_at is not None and 0 <= diverges_at < count
+            else None
+        ),
         tokens_per_column=per_column,
         layers_per_row=per_row,
         num_tokens=count,
         num_layers=len(layers),
         levels=tuple("".join(map(str, row)) for row in levels),
-        scale=tuple(f"{heat.edge(i):.0e}" for i in range(1, STEPS + 1)),
+        scale=tuple(number(float(f"{heat.edge(i):.1g}")) for i in range(1, STEPS + 1)),
         alternative=_alternative(layers, count, diverges_at),
     )
 
 
-def _paths(levels: Sequence[Sequence[int]], pitch: float, base: int) -> list[tuple[int, str]]:
+def _paths(
+    levels: Sequence[Sequence[int]], pitch: float, base: int, height: int
+) -> list[tuple[int, str]]:
     """Neighbours of one step become one rectangle."""
     parts: dict[int, list[str]] = {}
     for row, steps in enumerate(levels):
-        y, first = base - ROW * (row + 1), 0
+        y, first = base - height * (row + 1), 0
         for step, run in itertools.groupby(steps):
             width = len(list(run))
             # The last column may hold fewer tokens than the others: it ends with the drawing.
             x = round(LEFT + first * pitch, 1)
             end = min(round(LEFT + (first + width) * pitch, 1), RIGHT)
-            parts.setdefault(step, []).append(f"M{x:g} {y}H{end:g}V{y + ROW - 1}H{x:g}z")
+            parts.setdefault(step, []).append(f"M{x:g} {y}H{end:g}V{y + height - 1}H{x:g}z")
             first += width
     return [(step, "".join(path)) for step, path in sorted(parts.items())]
 

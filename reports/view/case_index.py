@@ -84,7 +84,10 @@ def case_index(run: Run, anchors: Mapping[str, str]) -> CaseIndex:
     for pair in run.pairs:
         pairs.setdefault((pair.checkpoint, pair.case_id), []).append(pair)
     finding_of = {
-        p: anchors[f.finding_id] for f in run.findings for p in f.pairs if f.finding_id in anchors
+        (f.checkpoint, p): anchors[f.finding_id]
+        for f in run.findings
+        for p in f.pairs
+        if f.finding_id in anchors
     }
     lines = [_line(case, pairs.get(key, ()), finding_of) for key, case in run.cases.items()]
     lines.sort(
@@ -93,7 +96,9 @@ def case_index(run: Run, anchors: Mapping[str, str]) -> CaseIndex:
     return CaseIndex(lines=tuple(lines[:MAX_CASES]), more=max(0, len(lines) - MAX_CASES))
 
 
-def _line(case: CaseRecord, pairs: Sequence[PairRecord], finding_of: Mapping[str, str]) -> CaseLine:
+def _line(
+    case: CaseRecord, pairs: Sequence[PairRecord], finding_of: Mapping[tuple[str, str], str]
+) -> CaseLine:
     state = worst(p.outcome for p in pairs)
     prompts = case.case.get("prompts") or [""]
     lengths = [f"{n:,}" for n in case.lengths[:4]] + ["…"] * (len(case.lengths) > 4)
@@ -106,7 +111,11 @@ def _line(case: CaseRecord, pairs: Sequence[PairRecord], finding_of: Mapping[str
         share=max((severity(m.value, m.bound) for p in pairs for m in p.measurements), default=-1),
         boundaries=tuple(visible(b) for b in dict.fromkeys(case.boundaries)),
         findings=tuple(
-            dict.fromkeys(finding_of[p.pair_id] for p in pairs if p.pair_id in finding_of)
+            dict.fromkeys(
+                finding_of[p.checkpoint, p.pair_id]
+                for p in pairs
+                if (p.checkpoint, p.pair_id) in finding_of
+            )
         ),
         excerpt=" ".join(prompt_text(prompts[0])[:EXCERPT].split()),
         note=visible(shortened(_note(state, pairs), MAX_NOTE)),
@@ -127,5 +136,5 @@ def _changed(pair: PairRecord) -> dict[str, str]:
 
 def _several(names: Iterable[str]) -> str:
     listed = list(names)
-    more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
-    return "; ".join(listed[:3]) + more
+    more = f"; and {len(listed) - 2} more" if len(listed) > 2 else ""
+    return "; ".join(listed[:2]) + more

@@ -30,14 +30,14 @@ class Drift:
 
 
 def drift(runs: Sequence[Run], run: Run, baseline: Run) -> tuple[Drift, ...]:
-    """Metrics with a positive bound that moved, those that grew most first."""
+    """Metrics within their bound that moved, those that grew most first."""
     worst = [_worst(r) for r in runs]
     mine, theirs = _worst(run), _worst(baseline)
     rows = []
     for key in mine:
         shares = tuple(w.get(key) for w in worst)
-        if not mine[key] and not any(shares):
-            continue
+        if mine[key] > 1 or (not mine[key] and not any(shares)):
+            continue  # over its bound it is a finding, at 0 throughout it cannot drift
         before = theirs.get(key)
         ratio = _ratio(mine[key], before)
         rows.append((ratio, key, shares, before))

@@ -80,6 +80,10 @@
     const there = first.getBoundingClientRect().left - frame.getBoundingClientRect().left;
     frame.scrollLeft = there - frame.clientWidth / 2;
   }
+  for (const text of document.querySelectorAll(".tokens-text")) {
+    const first = text.querySelector(".first-token");
+    if (first) text.scrollTop = first.offsetTop - text.offsetTop - text.clientHeight / 3;
+  }
 
   // A place in a prompt: text, cosine and map point at the same token.
   const scaled = (view, step) => (step === "0" ? "no difference" : `at most ${view.dataset.scale.split(" ")[step - 1]}`);
@@ -193,7 +197,9 @@
         notes.append(" ", to);
       }
       if (r[9]) notes.append(element("br"), element("span", r[9], "quiet"));
-      const share = r[5] === "over" ? "infinite" : r[5] < 0 ? "" : String(r[5]);
+      let share = r[5] < 0 ? "" : String(r[5]);
+      if (r[5] === "over") share = "infinite";
+      else if (r[5] >= 1e4) share = r[5].toExponential(2).replace("e+", "e");
       line.append(head, state, model, element("td", r[4], "num"), element("td", share, "num"), notes, element("td", r[8], "mono"));
       return line;
     };

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from harness.record import (
+    CaseRecord,
     CheckpointInfo,
+    Comparison,
     Divergence,
     FindingRecord,
     Measurement,
@@ -16,13 +18,17 @@ from harness.record import (
     PairRecord,
     Record,
     RefusalRecord,
+    Tier,
     TruthRow,
 )
+from reports.load import Run
 from suites.unit.reports.cases import checkpoint_records, never
 from suites.unit.reports.parts import (
     BASELINE,
+    BOUNDARIES,
     CELLS,
     CHECKPOINTS,
+    LENGTHS,
     RecordedRun,
     checkpoint,
     end,
@@ -199,4 +205,52 @@ def plus(run: RecordedRun, *, manifest_notice: str, notice: str) -> RecordedRun:
     return RecordedRun(
         manifest=replace(run.manifest, notices=(manifest_notice,)),
         records=(NoticeRecord(text=notice), *run.records),
+    )
+
+
+def many_cases(count: int) -> Run:
+    """`count` cases of two checkpoints, each with one comparison; every tenth fails. In memory."""
+    cases: dict[tuple[str, str], CaseRecord] = {}
+    pairs: list[PairRecord] = []
+    for index in range(count):
+        info = CHECKPOINTS[0] if index % 2 else CHECKPOINTS[2]
+        case_id, length = f"{index:012x}", LENGTHS[index % len(LENGTHS)]
+        failed = index % 10 == 3
+        text = f"prompt {index} is about the fence that orders two accesses to one buffer"
+        cases[info.name, case_id] = CaseRecord(
+            case_id=case_id,
+            checkpoint=info.name,
+            task="embed",
+            case={"task": "embed", "prompts": [{"text": text}]},
+            lengths=(length,),
+            boundaries=BOUNDARIES[index % len(LENGTHS)],
+        )
+        value = 1.0 if failed else 1e-6 * (1 + index % 7)
+        pairs.append(
+            PairRecord(
+                pair_id=f"p{index}",
+                case_id=case_id,
+                checkpoint=info.name,
+                task="embed",
+                comparison=Comparison.BASELINE,
+                axes=("chunk",),
+                a="a",
+                b="b",
+                cell_a=BASELINE,
+                cell_b={**BASELINE, "chunk": "chunked"},
+                settings={},
+                tier=Tier.REORDERED,
+                outcome=Outcome.FAIL if failed else Outcome.PASS,
+                reason=f"relative_l2 {value} exceeds its bound" if failed else "",
+                num_compared=576,
+                measurements=(Measurement(metric="relative_l2", value=value, bound=1e-5),),
+            )
+        )
+    records = (*cases.values(), *pairs)
+    return Run(
+        manifest=manifest((CHECKPOINTS[0], CHECKPOINTS[2])),
+        cases=cases,
+        executions={},
+        pairs=tuple(pairs),
+        end=end(records),
     )

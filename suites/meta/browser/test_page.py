@@ -1,107 +1,19 @@
-"""The report in a real browser: nothing fetched, nothing broken, usable by hand and by keyboard.
-
-Needs a Chromium, which `make test` brings where it can; else these tests fail and say what to do.
-"""
+"""The report in a real browser: nothing fetched, nothing broken, usable by hand and by keyboard."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser
 
-from reports.html import render
-from reports.load import load_run
-from suites.unit.reports.fixtures import (
-    clean_run,
-    empty_run,
-    failing_run,
-    hostile_run,
-    interrupted_run,
-)
-from suites.unit.reports.parts import RecordedRun
+from suites.meta.browser.visits import DESKTOP, PHONE, RUNS, Visit, chromium
 
-RUNS: dict[str, Callable[[], RecordedRun]] = {
-    "clean": lambda: clean_run(num_cases=2),
-    "failing": lambda: failing_run(num_cases=2),
-    "interrupted": interrupted_run,
-    "empty": empty_run,
-    "hostile": hostile_run,
-}
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-DESKTOP, PHONE = 1280, 390
+pytestmark = pytest.mark.xdist_group("browser")
+
 COMMAND = "parity replay F-tiny-3c9d --run 20261129-194510-4f1a"
-
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-
-
-def chromium(own: str) -> str:
-    """Path of a browser on PATH, else Playwright's `own`; fails with the remedy without either."""
-    found = [path for name in BROWSERS if (path := shutil.which(name)) is not None]
-    if not found and not Path(own).exists():
-        pytest.fail(
-            "no Chromium: the report cannot be checked in a browser. Install one: apt-get install "
-            "-y chromium (as root), or .venv/bin/playwright install chromium",
-            pytrace=False,
-        )
-    return (*found, own)[0]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        path = chromium(playwright.chromium.executable_path)
-        started = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("reports")
-    return {
-        name: render(load_run(make().write(folder / name)), folder / f"{name}.html")
-        for name, make in RUNS.items()
-    }
-
-
-class Visit:
-    """Owns: one open report and what the browser said while it was open."""
-
-    def __init__(self, context: BrowserContext, path: Path) -> None:
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page: Page = context.new_page()
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
-
-
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
-    contexts: list[BrowserContext] = []
-
-    def opened(path: Path, *, width: int = DESKTOP, scheme: str = "light") -> Visit:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            color_scheme="dark" if scheme == "dark" else "light",
-        )
-        contexts.append(context)
-        return Visit(context, path)
-
-    yield opened
-    for context in contexts:
-        context.close()
 
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
