@@ -24,7 +24,8 @@ GPU_SUITES := suites/gpu suites/kernels suites/unit suites/parity
 GPU_WORKERS ?= 8
 RUN ?=
 
-.PHONY: help setup parity test test-gpu lint fmt types arch check bench models report faults lock clean
+.PHONY: help setup parity test test-gpu lint fmt types arch check bench models report faults \
+	screenshots reference lock clean
 
 help: ## List the verbs
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -84,6 +85,12 @@ report: $(READY) ## Write the HTML report of a run again: make report RUN=ID (de
 
 faults: $(READY) ## Plant every fault and see each one found
 	$(BIN)/parity faults --profile smoke
+
+screenshots: $(READY) ## Make the pictures in docs/images from real runs (minutes; needs chromium)
+	$(BIN)/python docs/screenshots.py
+
+reference: $(READY) ## Build the reference from docstrings into .parity/reference
+	$(BIN)/python -m pdoc --output-directory .parity/reference engine harness reports
 
 lock: ## Make requirements.lock anew from a clean environment
 	@$(CHECK_PYTHON)

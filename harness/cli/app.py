@@ -47,8 +47,40 @@ REFUSALS = (
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
 
+EPILOG = """
+\b
+Exit codes, the first that applies:
+  1  a difference, or a finding that the gate does not accept
+  2  an error, or misuse of the command
+  3  something proved nothing, or nothing was proved
+  0  otherwise
+
+\b
+Environment:
+  PARITY_HOME   where runs and compiled code go (default: .parity)
+  PARITY_CACHE  checkpoints and float64 answers (default: ~/.cache/pooling-parity)
+
+\b
+Files of a run, in PARITY_HOME/runs/ID:
+  run.json       what was known when it started
+  records.jsonl  one record a line, flushed as soon as it is known
+  outputs/       every output, as safetensors
+  report.html    made from the records; `parity report` makes it again
+
+\b
+First steps:
+  parity doctor
+  parity run --profile smoke
+  parity run --profile smoke --plant stage-skips-poststep
+
+`parity COMMAND --help` has the rest; README.md and docs/ explain what is shown.
+"""
+"""Behind `parity --help`: click leaves paragraphs that begin with a backspace as they are."""
+
 app = typer.Typer(
     name="parity",
+    epilog=EPILOG,
+    context_settings={"max_content_width": 100},
     help="Prove that a pooling engine gives the same answer whichever way it is run, or show "
     "exactly where it does not.",
     no_args_is_help=True,

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from reports.html.heat import STEPS, Heat
 from reports.html.render import TEMPLATES
 from reports.view.looks import LOOKS
 from reports.view.text import number, percent, share_of_bound, visible
@@ -18,6 +19,7 @@ TEXTS = [
     *((f"{k}-ink", k) for k in ("pass", "fail", "error", "vacuous", "inapplicable")),
     *((f"{k}-ink", "raised") for k in ("fail", "error", "vacuous")),
     ("ink", "vacuous"),
+    *(("ink", f"h{step}") for step in range(1, STEPS + 1)),
     ("ground", "ink"),
 ]
 
@@ -83,3 +85,17 @@ def test_text_that_could_act_is_spelled_out() -> None:
     assert visible("a\x1b[0m\u202eb\r\ud800") == "a\\u{1b}[0m\\u{202e}b\\u{d}\\u{d800}"
     for harmless in ("plain", "two\nlines\tand a tab", "naïve 東京 👩\u200d🔬 हिन्दी"):
         assert visible(harmless) == harmless
+
+
+def test_heat_steps_grow_with_the_error_and_with_the_colour() -> None:
+    heat = Heat.of([0.0, 1e-7, 1e-3, 2.0, float("nan")])
+    steps = [heat.step(e) for e in (0.0, 1e-12, 1e-7, 1e-5, 1e-3, 0.5, 2.0, 1e9)]
+    assert steps == sorted(steps)
+    assert (steps[0], steps[1], steps[-1]) == (0, 1, STEPS)
+    assert heat.step(float("nan")) == heat.step(float("inf")) == STEPS
+    assert all(heat.step(0.99 * heat.edge(n)) == n for n in range(1, STEPS + 1))
+    # In light the last step is the darkest, in dark the brightest: contrast with the ground grows.
+    for theme in (0, 1):
+        ground = COLOURS["sunk"][theme]
+        far = [contrast(COLOURS[f"h{n}"][theme], ground) for n in range(3, STEPS + 1)]
+        assert far == sorted(far)

@@ -1,0 +1,77 @@
+"""`--help`, completion and the container file: what a newcomer reads first."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pdoc
+import pytest
+import typer.main
+
+import harness.record
+from harness.cli.app import app
+from suites.contract.command import parity
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUP: Any = typer.main.get_command(app)
+
+
+def test_the_first_page_has_what_a_manual_has(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = parity(capsys, "--help")
+    assert answer.code == 0
+    for told in ("Exit codes", "PARITY_HOME", "PARITY_CACHE", "records.jsonl", "First steps"):
+        assert told in answer.out
+    assert max(map(len, answer.out.splitlines())) <= 100
+    for command in GROUP.commands:
+        assert re.search(rf"^  {command} ", answer.out, re.MULTILINE), command
+
+
+@pytest.mark.parametrize("command", sorted(GROUP.commands))
+def test_every_command_and_option_is_explained(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    answer = parity(capsys, command, "--help")
+    assert answer.code == 0
+    chosen = GROUP.commands[command]
+    assert (chosen.help or "").strip()[:1].isupper(), "says what it does"
+    for parameter in chosen.params:
+        assert parameter.help, f"{command}: {parameter.name} is not explained"
+
+
+def test_completion_completes(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness"],
+        cwd=ROOT,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": str(ROOT),
+            "_PARITY_COMPLETE": "complete_bash",
+            "COMP_WORDS": "parity ga",
+            "COMP_CWORD": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["gate"], done.stderr
+
+
+def test_the_container_is_made_of_what_there_is() -> None:
+    lines = (ROOT / "Containerfile").read_text().splitlines()
+    copied = [name for line in lines if line.startswith("COPY") for name in line.split()[1:-1]]
+    assert {"requirements.lock", "harness", "pyproject.toml"} <= set(copied)
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    assert lines[-1] == 'ENTRYPOINT ["parity"]'
+    assert next(line for line in lines if line.startswith("USER")) == "USER parity"
+
+
+def test_the_reference_is_built_from_docstrings(tmp_path: Path) -> None:
+    pdoc.pdoc("harness.record", output_directory=tmp_path)
+    text = (tmp_path / "harness" / "record.html").read_text()
+    for name in harness.record.__all__:
+        assert f'id="{name}"' in text, name
+    assert "Failures that share a signature, shrunk, attributed and reproducible." in text

@@ -1,0 +1,86 @@
+"""Drawings of a failure: the map of layers by tokens, the text, the bars, the sparkline."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reports.html.bar_drawing import MAX_BARS, draw_bars
+from reports.html.heat import STEPS
+from reports.html.map_drawing import MAX_COLUMNS, MAX_ROWS, draw_map
+from reports.html.prompt_drawing import AFTER, BEFORE, draw_prompt
+from reports.html.spark_drawing import draw_spark
+from reports.html.token_drawing import LEFT, RIGHT
+
+ERRORS = st.floats(0, 10) | st.sampled_from([0.0, math.nan, math.inf])
+
+
+@given(st.integers(1, 60), st.integers(1, 500), st.data())
+def test_a_map_keeps_the_worst_of_what_it_joins(
+    layers: int, tokens: int, data: st.DataObject
+) -> None:
+    layer, token = data.draw(st.integers(0, layers - 1)), data.draw(st.integers(0, tokens - 1))
+    errors = [[0.0] * tokens for _ in range(layers)]
+    errors[layer][token] = data.draw(ERRORS.filter(lambda e: e != 0))
+    shape = draw_map(errors, (), None)
+    assert shape is not None
+    assert len(shape.levels) <= MAX_ROWS
+    assert {len(row) for row in shape.levels} == {math.ceil(tokens / shape.tokens_per_column)}
+    assert len(shape.levels[0]) <= MAX_COLUMNS
+    hot = [(r, c) for r, row in enumerate(shape.levels) for c, s in enumerate(row) if s != "0"]
+    assert hot == [(layer // shape.layers_per_row, token // shape.tokens_per_column)]
+    # Every path stays inside the drawing.
+    for _, path in shape.paths:
+        xs = [float(x) for x in re.findall(r"[MH]([\d.]+)", path)]
+        assert LEFT <= min(xs) <= max(xs) <= RIGHT
+
+
+def test_a_map_of_thousands_is_few_elements() -> None:
+    errors = [[0.0] * 100 + [1e-3 * (layer + 1)] * 300 for layer in range(31)]
+    shape = draw_map(errors, (64, 128), 100)
+    assert shape is not None
+    assert len(shape.paths) <= STEPS + 1
+    assert sum(len(path) for _, path in shape.paths) < 6_000
+    assert "Rows differ from layer 0 to 30, from token 100 to 399" in shape.alternative
+    assert [e.label for e in shape.edges] == ["64", "128"]
+
+
+def test_nothing_recorded_is_no_map() -> None:
+    assert draw_map((), (), None) is None
+    assert draw_map(((), ()), (), None) is None
+    assert draw_prompt((), (1.0,), (), None) is None
+    assert draw_prompt(("a", "b"), (1.0,), (), None) is None
+
+
+def test_a_long_prompt_is_cut_around_the_first_difference() -> None:
+    count = 4_000
+    shape = draw_prompt([f"w{i}" for i in range(count)], [0.0] * count, (2_000,), 2_000)
+    assert shape is not None
+    assert (shape.before, shape.after) == (2_000 - BEFORE, count - 2_000 - AFTER)
+    first = next(p for p in shape.pieces if p.first)
+    assert (first.index, first.text, first.chunk) == (2_000, "w2000", True)
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=40))
+def test_bars_lose_no_element(counts: list[int]) -> None:
+    classes = [("1" if not i else f"{2**i}-{2 ** (i + 1) - 1}", n) for i, n in enumerate(counts)]
+    shape = draw_bars(classes)
+    assert len(shape.bars) <= MAX_BARS
+    assert sum(int(bar.count.replace(",", "")) for bar in shape.bars) == sum(counts)
+    assert all(len(bar.label) <= 11 for bar in shape.bars)
+    assert all(bar.x + bar.width <= shape.width for bar in shape.bars)
+
+
+@pytest.mark.parametrize("shares", [(), (None,), (0.5,), (1e-9, None, 0.2, math.inf, 3.0)])
+def test_a_sparkline_draws_what_was_measured(shares: tuple[float | None, ...]) -> None:
+    shape = draw_spark(shares)
+    assert len(shape.points) == sum(s is not None for s in shares)
+    assert all(0 <= y <= shape.height and 0 <= x <= shape.width for x, y in shape.points)
+    if len(shape.points) == 4:
+        over = [y < shape.bound for _, y in shape.points]
+        assert over == [False, False, True, True]
+        assert shape.path.count("M") == 2, "a run that did not measure it leaves a gap"
