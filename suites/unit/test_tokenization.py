@@ -130,3 +130,12 @@ def test_a_folder_that_is_no_reranker_is_refused(folder: Path) -> None:
     (folder / "reranker.json").write_text('{"yes": 1, "no": 2}')
     with pytest.raises(CheckpointError, match="expected a string and a boolean"):
         Tokenizer(folder).encode_rerank("q", "d")
+
+
+@pytest.mark.parametrize("name", ["tiny-qwen3", "tiny-bert"])
+def test_pieces_are_what_a_reader_finds_in_the_text(name: str) -> None:
+    tokenizer = Tokenizer(path_of(name))
+    ids = tokenizer.encode("the quick brown fox").token_ids
+    pieces = tokenizer.pieces(ids)
+    assert len(pieces) == len(ids)
+    assert "".join("".join(pieces).split()).find("thequickbrownfox") >= 0
