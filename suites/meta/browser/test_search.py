@@ -128,9 +128,9 @@ def test_text_map_and_drawing_point_at_one_token(
     page = visit(reports["failing"]).page
     view = page.locator(".prompt-view").first
     told = view.locator(".token-told")
-    assert told.inner_text().startswith("token 128 “word128 ”; chunk 3; differs from layer 1 on")
+    assert told.inner_text().startswith("token 128 “word128 ”; chunk 2; differs from layer 1 on")
     view.locator(".tk[data-t='130']").click()
-    assert told.inner_text().startswith("token 130 “word130 ”; chunk 3; differs from layer 1 on")
+    assert told.inner_text().startswith("token 130 “word130 ”; chunk 2; differs from layer 1 on")
     assert view.locator(".tk.at").inner_text() == "word130 "
     lines = view.locator("svg .cursor")
     assert len({line.get_attribute("d") for line in lines.all()} - {"M0 0"}) >= 1
