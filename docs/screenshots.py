@@ -23,6 +23,8 @@ from reports.view.changes import changes
 IMAGES = Path(__file__).parent / "images"
 PLANT = "stage-skips-poststep"
 WIDTH, HEIGHT = 1120, 900
+PATIENCE_MS = 180_000
+"""A busy machine draws slowly."""
 MAX_HEIGHT = 1500
 """Pixels of a picture; what is further down is said in words."""
 
@@ -67,6 +69,7 @@ def take(clean: Path, failing: Path, output: Path) -> list[Path]:
         context = browser.new_context(
             viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light"
         )
+        context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         page.goto(pages["clean"].as_uri())
         shots = [_whole(page, output / "clean.png")]

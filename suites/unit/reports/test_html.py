@@ -187,6 +187,18 @@ def test_a_failing_page_answers_the_four_questions(pages: dict[str, Document]) -
     assert "Faults were planted in this run on purpose:" in page.by_id("safe").text
 
 
+def test_findings_further_down_are_drawn_too(loaded: dict[str, Run]) -> None:
+    run = loaded["failing"]
+    one = run.findings[0]
+    many = tuple(replace(one, finding_id=f"F-{i:02}") for i in range(14))
+    page = read_html(render_text(replace(run, findings=many)))
+    maps = [e for e in page.all("svg") if "heat-map" in e.attributes.get("class", "")]
+    texts = [e for e in page.all("p") if e.attributes.get("class") == "tokens-text"]
+    # The first twelve: a page of fifty findings must stay small.
+    assert len(maps) == len(texts) == 12
+    assert page.by_id("finding-F-13")
+
+
 def test_what_is_not_known_is_said(pages: dict[str, Document]) -> None:
     page = pages["empty"]
     for section, words in {
