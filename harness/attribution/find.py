@@ -9,7 +9,13 @@ from harness.attribution.gap import RunLimits
 from harness.attribution.investigate import Investigator, masks_of
 from harness.attribution.laboratory import Laboratory, Oracle
 from harness.attribution.recorded import Group, grouped
-from harness.attribution.signature import ANY_POLICY, FailureKind, Signature, is_racy
+from harness.attribution.signature import (
+    ANY_POLICY,
+    OWN_POLICY,
+    FailureKind,
+    Signature,
+    is_racy,
+)
 from harness.campaign.judging import Executed
 from harness.campaign.outputs import OutputStore
 from harness.campaign.profile import SETTINGS, CheckpointPlan
@@ -121,7 +127,7 @@ def _seen_by_chance(group: Group, found: Iterable[FindingRecord]) -> FindingReco
 def _order(group: Group) -> tuple[bool, int, int, str]:
     """Differences first, then fewest switches; groups left to luck last, they may be known then."""
     signature: Signature = group.signature
-    racy = signature.policy == "threaded"
+    racy = signature.policy in ("threaded", OWN_POLICY)
     switches = sum(len(values) for values in signature.sets)
     kinds = list(FailureKind)
     return racy, kinds.index(signature.kind), switches, str(signature)

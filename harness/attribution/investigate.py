@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.attribution.laboratory import INLINE, RACY_ATTEMPTS, Laboratory
+from harness.attribution.laboratory import RACY_ATTEMPTS, Laboratory
 from harness.attribution.probe import (
     PolicyProbe,
     everywhere,
@@ -30,10 +30,11 @@ from harness.attribution.wording import (
     smallest_case,
     title,
 )
-from harness.axes import Plan, baseline
+from harness.axes import Plan, baseline, inline
 from harness.campaign.profile import CheckpointPlan
 from harness.case import Case
 from harness.judge.output import kind_of
+from harness.localise import Localisation
 from harness.record import FindingRecord, Outcome
 from harness.search import Budget
 from harness.systems.base import Spelling
@@ -79,7 +80,10 @@ class Investigator:
             ):
                 masked.add(variant.mask)
                 conditions.append(variant.condition)
-        where, watched = Watch(shrunk, laboratory).localise(settings, probes)
+        where: Localisation | None = None
+        watched: tuple[str, ...] = ()
+        if budget.calls:
+            where, watched = Watch(shrunk, laboratory).localise(settings, probes)
         worst = _worst(group, table)
         heading = title(shrunk.case.task, signature)
         return FindingRecord(
@@ -181,15 +185,15 @@ class Investigator:
             or table.kind is not FailureKind.DIFFERENCE
         ):
             return ""
-        inline = {**settings, **INLINE}
+        alone = inline(settings)
         limit = table.states[cell].limit if worst is not None else 0.0
         return script(
             title=heading,
             case=shrunk.case,
             prompts=system.encode(shrunk.case),
-            reference=system.configuration(baseline(), inline),
+            reference=system.configuration(baseline(), alone),
             reference_plan=reference.plan,
-            candidate=system.configuration(cell, inline),
+            candidate=system.configuration(cell, alone),
             candidate_plan=table.runs[cell].plan,
             plants=self.plants,
             limit=limit,

@@ -16,7 +16,7 @@ from harness.attribution.table import (
     oracle_state,
     state_of,
 )
-from harness.axes import Cell, Plan, baseline, plan_key
+from harness.axes import Cell, Plan, baseline, inline, plan_key
 from harness.case import Case
 from harness.judge.output import Output
 from harness.judge.subject import Execution, Subject
@@ -25,7 +25,6 @@ from harness.systems.base import Encoded, Refused, System
 
 RACY_ATTEMPTS = 5
 """Tries of a cell whose failure depends on real concurrency, as many as a profile gives overlap."""
-INLINE = {"executor": "inline"}
 
 
 class Oracle(Protocol):
@@ -89,7 +88,7 @@ class Laboratory:
         """
         prompts = self.system.encode(case)
         table = Table(self.subject(case, prompts), kind)
-        inline = {**settings, **INLINE}
+        alone = inline(settings)
         attempts = self._attempts if is_racy(settings, kind) else 1
         plans: dict[tuple[str, ...], Plan] = {}
         wanted = {Cell.of(_without_executor(cell)) for cell in cells}
@@ -98,7 +97,7 @@ class Laboratory:
             wanted = {baseline()}
         for cell in nearest_first(wanted):
             for _ in range(attempts):
-                run = self.run(case, prompts, cell, inline, plans.get(plan_key(cell)))
+                run = self.run(case, prompts, cell, alone, plans.get(plan_key(cell)))
                 if run is None:
                     break  # this system cannot run there
                 if not run.error:

@@ -11,6 +11,7 @@ from harness.attribution.gap import Limits
 from harness.attribution.sets import minimal_sets, nearest_first
 from harness.attribution.signature import (
     ANY_POLICY,
+    OWN_POLICY,
     FailureKind,
     Signature,
     is_racy,
@@ -103,7 +104,7 @@ def grouped(
 def _signature(executed: Executed, failure: Failure) -> Signature:
     kind = failure.table.kind
     racy = is_racy(failure.settings, kind)
-    policy = failure.settings.get("stream_policy", "threaded")
+    policy = failure.settings.get("stream_policy", OWN_POLICY)
     return Signature(
         checkpoint=executed.case.checkpoint,
         level=level_of(executed.case.task),
@@ -130,7 +131,9 @@ def failures_of(
     inline = [
         _execution(record, store)
         for record in executed.executions
-        if record.settings.get("executor") == "inline" and "perturbed" not in record.settings
+        if record.cell  # else it is the oracle's or its twin's
+        and record.settings.get("executor") != "processes"
+        and "perturbed" not in record.settings
     ]
     apart = [
         _execution(record, store)

@@ -12,6 +12,8 @@ from harness.judge.output import kind_of
 
 ANY_POLICY = "any"
 """Stream policy of a failure that does not depend on it."""
+OWN_POLICY = "own"
+"""Stream policy of a system whose streams cannot be steered: it runs as it comes."""
 
 
 class FailureKind(StrEnum):
@@ -77,5 +79,5 @@ def level_of(task: str) -> str:
 
 def is_racy(settings: Mapping[str, str], kind: FailureKind) -> bool:
     """Whether the same run may come out otherwise: real threads, and a failure seen by luck."""
-    threaded = settings.get("stream_policy", "threaded") == "threaded"
+    threaded = settings.get("stream_policy", OWN_POLICY) in ("threaded", OWN_POLICY)
     return threaded and kind is not FailureKind.HAZARD

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.attribution.gap import Limits
-from harness.attribution.laboratory import INLINE, RACY_ATTEMPTS, Laboratory
+from harness.attribution.laboratory import RACY_ATTEMPTS, Laboratory
 from harness.attribution.probe import PolicyProbe
 from harness.attribution.sets import switches
 from harness.attribution.shrink import Shrunk
 from harness.attribution.signature import FailureKind, is_racy
 from harness.attribution.table import Table
-from harness.axes import ALL_AXES, Cell, baseline, differing, tier_between
+from harness.axes import ALL_AXES, Cell, baseline, differing, inline, tier_between
 from harness.localise import NOISE_FACTOR, Localisation, localise, noise
 from harness.record import Tier
 from harness.systems.base import SystemRun
@@ -100,12 +100,12 @@ class Watch:
 
     def _tapped(self, cell: Cell, settings: Mapping[str, str]) -> SystemRun | None:
         system, run = self._laboratory.system, self._shrunk.table.runs[cell]
-        inline = {**settings, **INLINE}
+        alone = inline(settings)
         prompts = system.encode(self._shrunk.case)
         try:
-            return system.open(cell, inline).run(
+            return system.open(cell, alone).run(
                 self._shrunk.case, prompts, plan=run.plan or None, taps=True
             )
         except Exception:  # noqa: BLE001 - a cell that cannot be watched is reported unlocalised
-            system.discard(cell, inline)
+            system.discard(cell, alone)
             return None

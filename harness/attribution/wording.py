@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.attribution.sets import told_all
-from harness.attribution.signature import ANY_POLICY, FailureKind, Signature
+from harness.attribution.signature import ANY_POLICY, OWN_POLICY, FailureKind, Signature
 from harness.axes import Plan
 from harness.case import Case
 from harness.record import FindingRecord
@@ -19,10 +19,8 @@ DEFAULT_SETTINGS = {"stream_policy": "threaded", "inputs": "fenced"}
 def title(task: str, signature: Signature) -> str:
     """`embed differs when chunk=chunked AND compile=compiled (stream policy paced(1))`"""
     when = told_all(signature.sets)
-    under = (
-        "any stream policy"
-        if signature.policy == ANY_POLICY
-        else f"stream policy {signature.policy}"
+    under = {ANY_POLICY: "any stream policy", OWN_POLICY: "as the system schedules"}.get(
+        signature.policy, f"stream policy {signature.policy}"
     )
     match signature.kind:
         case FailureKind.BASELINE:
@@ -81,6 +79,8 @@ def settings_conditions(settings: Mapping[str, str], limit: float) -> tuple[str,
 
 def settings_of(finding: FindingRecord) -> dict[str, str]:
     """Stream policy and inputs that the finding was shrunk under."""
+    if Signature.parse(finding.signature).policy == OWN_POLICY:
+        return {}
     found = dict(DEFAULT_SETTINGS)
     for condition in finding.conditions:
         match = _SETTING.fullmatch(condition)

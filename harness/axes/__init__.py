@@ -11,6 +11,7 @@ from harness.axes.lattice import (
     Edge,
     admitted,
     baseline,
+    chosen_cells,
     differing,
     edges,
     face,
@@ -20,7 +21,7 @@ from harness.axes.lattice import (
     select,
     tier_between,
 )
-from harness.axes.settings import setting_witnessed
+from harness.axes.settings import inline, setting_witnessed
 
 __all__ = [
     "ALL_AXES",
@@ -34,10 +35,12 @@ __all__ = [
     "Plan",
     "admitted",
     "baseline",
+    "chosen_cells",
     "differing",
     "edges",
     "face",
     "inapplicable",
+    "inline",
     "lattice",
     "plan_key",
     "select",

@@ -154,6 +154,16 @@ def plan_key(cell: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(axis.value(cell) for axis in ALL_AXES.values() if axis.replans)
 
 
+def chosen_cells(cells: Iterable[Cell], choice: str) -> tuple[Cell, ...]:
+    """`lattice`: all of them; `alone`: the baseline, each value alone, and all together."""
+    found = tuple(cells)
+    if choice == "lattice":
+        return found
+    away = {cell: sum(cell[n] != ALL_AXES[n].baseline for n in cell) for cell in found}
+    most = max(away.values(), default=0)
+    return tuple(cell for cell in found if away[cell] <= 1 or away[cell] == most)
+
+
 def admitted(cells: Iterable[Cell], refused: Iterable[Mapping[str, str]]) -> tuple[Cell, ...]:
     """The cells that could be started, in order; refused ones are reported apart, never judged."""
     gone = {Cell.of(cell) for cell in refused}
@@ -186,6 +196,23 @@ def inapplicable(
 def tier_between(
     names: Iterable[str], witness_a: Mapping[str, Json], witness_b: Mapping[str, Json]
 ) -> Tier:
-    """The loosest tier of the axes two runs differ in; no axis at all is exact."""
+    """The loosest tier of the axes two runs differ in; no axis at all is exact.
+
+    A system that schedules freely cannot be given a plan to replay. Where its plans came out equal
+    it is held to the same bits all the same; where they did not, its sums had other companions.
+    """
     tiers = [ALL_AXES[name].tier_between(witness_a, witness_b) for name in names]
-    return max(tiers, key=_STRICTEST_FIRST.index, default=Tier.EXACT)
+    tier = max(tiers, key=_STRICTEST_FIRST.index, default=Tier.EXACT)
+    if tier is Tier.EXACT and tiers and _scheduled_otherwise(witness_a, witness_b):
+        return Tier.REORDERED
+    return tier
+
+
+def _scheduled_otherwise(a: Mapping[str, Json], b: Mapping[str, Json]) -> bool:
+    free = any((w.get("flags") or {}).get("scheduling") == "free" for w in (a, b))
+    return free and any(_listed(a, k) != _listed(b, k) for k in ("plan_digest", "padded_tokens"))
+
+
+def _listed(witness: Mapping[str, Json], key: str) -> Json:
+    value = witness.get(key)
+    return list(value) if isinstance(value, tuple) else value

@@ -7,6 +7,14 @@ from collections.abc import Callable, Mapping
 from harness.axes.evidence import Evidence, Json, explain
 
 
+def inline(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings with every rank in one process, where streams and ranks are ours to set at all.
+
+    A system that has no stream policy has no executor to choose either: it is run as it comes.
+    """
+    return {**settings, "executor": "inline"} if "stream_policy" in settings else dict(settings)
+
+
 def _executor(value: str, evidence: Evidence) -> str | None:
     pids = {int(rank["pid"]) for rank in evidence.ranks}
     expected = len(evidence.ranks) if value == "processes" else 1

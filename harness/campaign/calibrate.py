@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.axes import Cell, baseline
-from harness.campaign.profile import FENCED_COPY_LAGS
+from harness.axes import Cell, baseline, inline
 from harness.campaign.workbench import Workbench
 from harness.case import Case, Prompt
 from harness.judge.calibration import CHUNKED, COMPANY, FLOAT64, Entry, Null
@@ -160,7 +159,7 @@ def _beside(bench: Workbench, case: Case) -> Iterator[Beside]:
 
 
 def _run(bench: Workbench, case: Case, cell: Cell) -> Outputs:
-    session = bench.system.open(cell, {**FENCED_COPY_LAGS, "executor": "inline"})
+    session = bench.system.open(cell, inline(bench.system.settings[0]))
     return session.run(case, bench.system.encode(case)).outputs
 
 
@@ -177,8 +176,9 @@ def _case(task: str, prompts: tuple[Prompt, ...], *, activated: bool = False) ->
 def _tokens(draw: random.Random, length: int, bench: Workbench) -> Prompt:
     tokens: list[int] = []
     vocabulary = bench.vocabulary
+    refused: int | None = getattr(bench.system, "refused_token", None)  # few systems have one
     while len(tokens) < length:
         token = draw.randrange(vocabulary)
-        if token != bench.system.refused_token:
+        if token != refused:
             tokens.append(token)
     return Prompt(tokens=tuple(tokens))

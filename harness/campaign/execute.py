@@ -8,9 +8,9 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.axes import AXES, Cell, Plan, baseline, lattice, plan_key, select
+from harness.axes import AXES, Cell, Plan, baseline, inline, lattice, plan_key, select
 from harness.campaign.outputs import OutputStore
-from harness.campaign.profile import FENCED_COPY_LAGS, CheckpointPlan
+from harness.campaign.profile import CheckpointPlan
 from harness.campaign.reference import CaseReference
 from harness.case import Case
 from harness.record import (
@@ -82,9 +82,8 @@ class CaseExecutor:
         """
         began = time.perf_counter()
         for cell in self._cells:
-            settings = {**FENCED_COPY_LAGS, "executor": "inline"}
             try:
-                self._system.open(cell, settings)
+                self._system.open(cell, inline(self._system.settings[0]))
             except Refused as refusal:
                 self._refused[cell] = str(refusal)
                 yield RefusalRecord(
@@ -109,12 +108,68 @@ class CaseExecutor:
         process a rank.
         """
         cells = self.cells if cells is None else cells
-        inline = {**settings, "executor": "inline"}
+        alone = inline(settings)
         try:
             prompts = self._system.encode(case)
         except Exception as failure:  # noqa: BLE001 - whatever a system raises is its verdict
-            yield from self._unreadable(case, inline, _message(failure))
+            yield from self._unreadable(case, alone, _message(failure))
             return
+        yield from self._begun(case, prompts)
+        plans: dict[tuple[str, ...], Plan] = {}
+        succeeded: set[Cell] = set()
+        for cell in cells:
+            record = self._execute(case, prompts, cell, alone, plans.get(plan_key(cell)))
+            if not record.error:
+                plans.setdefault(plan_key(cell), record.plan)
+                succeeded.add(cell)
+            yield record
+        if self._cells[0] in succeeded:  # else there is nothing to compare a perturbed run with
+            yield from self._perturbed(case, prompts, alone)
+        if processes and alone != settings:
+            for cell in cells:
+                if cell["pp"] != "1":
+                    apart = {**settings, "executor": "processes"}
+                    yield self._execute(case, prompts, cell, apart, plans.get(plan_key(cell)))
+
+    def run_in_turn(self, cases: Sequence[Case], cells: Sequence[Cell]) -> Iterator[Record]:
+        """Every case in one cell before the next is opened: for systems that take long to start.
+
+        Nothing is replayed, since such a system schedules for itself. A cell that is refused is
+        one record; one that does not start is an error of every case, and the others go on.
+        """
+        settings = inline(self._system.settings[0])
+        ready: list[tuple[Case, tuple[Encoded, ...]]] = []
+        # Task by task: an engine may have to load its model anew to change between them.
+        for case in sorted(cases, key=lambda case: case.task):
+            try:
+                prompts = self._system.encode(case)
+            except Exception as failure:  # noqa: BLE001 - whatever a system raises is its verdict
+                yield from self._unreadable(case, settings, _message(failure))
+                continue
+            yield from self._begun(case, prompts)
+            ready.append((case, prompts))
+        for cell in cells:
+            began = time.perf_counter()
+            try:
+                self._system.open(cell, settings)
+            except Refused as refusal:
+                self._refused[cell] = str(refusal)
+                yield RefusalRecord(
+                    checkpoint=self._checkpoint.name, cell=dict(cell), reason=str(refusal)
+                )
+                continue
+            except Exception:  # noqa: BLE001, S110 - every case's own run tells of it below
+                pass
+            self.clock.add("start-up", time.perf_counter() - began)
+            for case, prompts in ready:
+                record = self._execute(case, prompts, cell, settings, None)
+                yield record
+                if cell == self._cells[0] and not record.error:
+                    yield from self._perturbed(case, prompts, settings)
+            self._system.release()
+
+    def _begun(self, case: Case, prompts: Sequence[Encoded]) -> Iterator[Record]:
+        """What is recorded of a case before the system runs it."""
         lengths = tuple(len(p.token_ids) for p in prompts)
         yield CaseRecord(
             case_id=case.case_id,
@@ -127,21 +182,6 @@ class CaseExecutor:
         yield self._answer(case, prompts, self._reference, ORACLE)
         if self._twin is not None:
             yield self._answer(case, prompts, self._twin, TWIN)
-        plans: dict[tuple[str, ...], Plan] = {}
-        succeeded: set[Cell] = set()
-        for cell in cells:
-            record = self._execute(case, prompts, cell, inline, plans.get(plan_key(cell)))
-            if not record.error:
-                plans.setdefault(plan_key(cell), record.plan)
-                succeeded.add(cell)
-            yield record
-        if self._cells[0] in succeeded:  # else there is nothing to compare a perturbed run with
-            yield from self._perturbed(case, prompts, inline)
-        if processes:
-            for cell in cells:
-                if cell["pp"] != "1":
-                    apart = {**settings, "executor": "processes"}
-                    yield self._execute(case, prompts, cell, apart, plans.get(plan_key(cell)))
 
     def _unreadable(self, case: Case, settings: Mapping[str, str], error: str) -> Iterator[Record]:
         """A case whose prompts cannot be made into tokens: an error in every cell."""

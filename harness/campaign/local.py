@@ -16,6 +16,7 @@ from typing import Any
 from harness.campaign import worker
 from harness.campaign.judging import CheckpointJudge, executed
 from harness.campaign.outputs import OutputStore
+from harness.campaign.redact import Redactor
 from harness.campaign.spec import Job, RunSpec
 from harness.checkpoints.catalogue import checkpoint
 from harness.judge.bounds import Bounds
@@ -80,6 +81,7 @@ class LocalCampaign:
         self._records: dict[str, list[Record]] = {name: [] for name in spec.checkpoints}
         self._phases: dict[str, float] = defaultdict(float)
         self._counts: Counter[str] = Counter()
+        self._redact: Callable[[Record], Record] = Redactor() if spec.redact else lambda r: r
 
     def run(self) -> EndRecord:
         """Execute, judge, search for causes; returns the last record written."""
@@ -172,14 +174,14 @@ class LocalCampaign:
     def _lose(self, job: Job, why: str, detail: str = "") -> None:
         self._counts[Outcome.ERROR] += 1
         text = f"{job.label} was not finished: {why}"
-        self._writer.append(NoticeRecord(text=text, detail=detail))
+        self._writer.append(self._redact(NoticeRecord(text=text, detail=detail)))
 
     def _replace(self, seat: _Seat) -> _Seat:
         seat.pipe.close()
         return self._seat()
 
     def _take(self, job: Job, record: Record) -> None:
-        self._writer.append(record)
+        self._writer.append(self._redact(record))
         self._records[job.checkpoint].append(record)
         if isinstance(record, CaseRecord):
             self._watcher.case_started(job, record)
@@ -191,7 +193,7 @@ class LocalCampaign:
         cases = executed(self._records.pop(name)).get(name, [])
         bounds = Bounds()
         judge = CheckpointJudge(
-            dtype="float32",
+            dtype=self._spec.dtype,
             causal=checkpoint(name).kind == "decoder",
             chunk=self._spec.plan(name).chunk,
             store=OutputStore(self._writer.folder),
@@ -199,7 +201,7 @@ class LocalCampaign:
         )
         pairs: list[PairRecord] = []
         for record in judge.judge(cases):
-            self._writer.append(record)
+            self._writer.append(self._redact(record))
             if isinstance(record, PairRecord):
                 pairs.append(record)
         counts = Counter(str(pair.outcome) for pair in pairs)
@@ -210,7 +212,7 @@ class LocalCampaign:
             self._watcher.finding_search_started(name)
             began = time.monotonic()
             for finding in self._find(name, cases, pairs, bounds):
-                self._writer.append(finding)
+                self._writer.append(self._redact(finding))
             self._phases["findings"] += time.monotonic() - began
 
 

@@ -37,7 +37,7 @@ def environment() -> Mapping[str, str]:
     return found
 
 
-def checkpoint_info(name: str) -> CheckpointInfo:
+def checkpoint_info(name: str, dtype: str = "float32") -> CheckpointInfo:
     """What the report says of a checkpoint; reads headers only."""
     known, folder = checkpoint(name), path_of(name)
     try:
@@ -53,7 +53,7 @@ def checkpoint_info(name: str) -> CheckpointInfo:
         name=name,
         kind=known.kind,
         origin=known.origin,
-        dtype="float32",
+        dtype=dtype,
         digest=digest,
         num_parameters=parameters,
         num_layers=num_layers,

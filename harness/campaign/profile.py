@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from harness.checkpoints.catalogue import checkpoint
 from harness.strategies.lengths import Edges
 
 FENCED_COPY_LAGS: Mapping[str, str] = {"stream_policy": "lag(copy@last)", "inputs": "fenced"}
@@ -37,6 +38,8 @@ class CheckpointPlan:
     """Every n-th case runs in all cells; the others in the half with one axis, in turn, at rest."""
     shards: int = 1
     """Parts that may run side by side, each in a process of its own."""
+    choice: str = "lattice"
+    """Cells of a case: `lattice`, or `alone` (the baseline, each value alone, all together)."""
     block_size: int = 16
     tasks: tuple[str, ...] = ("embed", "token_embed", "score")
 
@@ -68,10 +71,16 @@ class Profile:
     """One case in one cell; beyond it the system counts as hung."""
 
     def plan(self, name: str) -> CheckpointPlan:
-        """The plan for a checkpoint. KeyError for one this profile does not run."""
-        for plan in (*self.checkpoints, *self.stand_ins, *self.on_request):
+        """The plan for a checkpoint: its own, else that of a generated one of the same kind."""
+        plans = (*self.checkpoints, *self.stand_ins, *self.on_request)
+        for plan in plans:
             if plan.name == name:
                 return plan
+        kind = checkpoint(name).kind
+        for plan in plans:
+            known = checkpoint(plan.name)
+            if known.kind == kind and known.origin == "generated":
+                return replace(plan, name=name)
         raise KeyError(name)
 
 
@@ -115,6 +124,16 @@ PROFILES: Mapping[str, Profile] = {
             meaning="generated checkpoints only; about a minute with a warm compile cache",
             checkpoints=(_tiny("tiny-qwen3", 12), _encoder("tiny-bert", 6)),
             on_request=FAMILIES,
+        ),
+        Profile(
+            name="visit",
+            meaning="for an engine that takes a minute to start: few cases, every switch",
+            checkpoints=(
+                replace(_tiny("small-qwen3", 9), chunk=32),
+                replace(_encoder("small-bert", 6), choice="alone"),
+                replace(_encoder("minilm", 6), choice="alone"),
+                replace(_tiny("smollm2", 6), chunk=64, max_case_tokens=128, choice="alone"),
+            ),
         ),
         Profile(
             name="pr",

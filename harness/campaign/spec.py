@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from harness.campaign.profile import PROFILES, CheckpointPlan, Profile
@@ -21,10 +21,24 @@ class RunSpec:
     """Plug-ins (`module:callable`) put into every instance."""
     cases_file: str | None = None
     batch_invariant: bool = False
+    system: str = "engine"
+    """Name in `harness.systems.table`, or `PLACE:FACTORY`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The system's own options."""
+    dtype: str = "float32"
+    """dtype the system is to compute in."""
+    redact: bool = False
+    """Keep prompts out of the records."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Fields of every checkpoint's plan that the run sets otherwise than its profile."""
 
     def plan(self, name: str) -> CheckpointPlan:
-        """The profile's plan for a checkpoint."""
-        return self.profile_object.plan(name)
+        """The profile's plan for a checkpoint, in the run's own sizes."""
+        plan = self.profile_object.plan(name)
+        changes: dict[str, Any] = dict(self.sizes)
+        if self.system != "engine":
+            changes["shards"] = 1  # a shard would load the system once more
+        return replace(plan, **changes)
 
     @property
     def profile_object(self) -> Profile:

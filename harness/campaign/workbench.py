@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from harness.axes import face
+from harness.axes import chosen_cells, face
 from harness.campaign.execute import CaseExecutor, Clock
 from harness.campaign.outputs import OutputStore
 from harness.campaign.reference import CaseReference
@@ -14,9 +15,11 @@ from harness.campaign.space import draw, space_of
 from harness.campaign.spec import Job, RunSpec
 from harness.case import Case, CaseError, case_from_json
 from harness.checkpoints.catalogue import checkpoint, path_of
+from harness.checkpoints.vocabulary import vocabulary_of
 from harness.oracle.cache import CachedOracle
 from harness.record import Record
-from harness.systems.engine import EngineOptions, EngineSystem
+from harness.systems.base import Assignment
+from harness.systems.table import factory
 
 
 class Workbench:
@@ -26,9 +29,10 @@ class Workbench:
         self.spec, self.plan = spec, spec.plan(name)
         self.checkpoint = checkpoint(name)
         path = path_of(name)
-        self.system = EngineSystem(
-            EngineOptions(
-                model=path,
+        self.system = factory(spec.system)(
+            Assignment(
+                checkpoint=self.checkpoint,
+                folder=path,
                 chunk=self.plan.chunk,
                 max_num_seqs=self.plan.max_num_seqs,
                 max_model_len=self.plan.max_model_len,
@@ -37,7 +41,10 @@ class Workbench:
                 long_prefill_token_threshold=(
                     self.plan.chunk // 2 if "kv_pool" in (spec.axes or ()) else 0
                 ),
-                worker_timeout_s=spec.profile_object.timeout_s,
+                timeout_s=spec.profile_object.timeout_s,
+                dtype=spec.dtype,
+                settings=spec.profile_object.settings,
+                options=spec.options,
             )
         )
         for plant in spec.plants:
@@ -49,9 +56,12 @@ class Workbench:
             checkpoint=self.plan,
             system=self.system,
             reference=self.reference,
+            # A twin computes in the baseline's own dtype, and the oracle knows no half precision.
             twin=CaseReference(
                 oracle=CachedOracle(path, dtype="float32"), checkpoint=self.checkpoint
-            ),
+            )
+            if spec.dtype == "float32"
+            else None,
             store=self.store,
             attempts=spec.profile_object.attempts,
             axes=spec.axes,
@@ -66,34 +76,38 @@ class Workbench:
     @property
     def vocabulary(self) -> int:
         """Size of the checkpoint's vocabulary."""
-        config = json.loads((self._path / "config.json").read_text(encoding="utf-8"))
-        return int(config["vocab_size"])
+        return vocabulary_of(self._path)
 
     def cases(self) -> list[Case]:
         """The run's cases for this checkpoint: from the file if one was given, else drawn."""
         if self.spec.cases_file is not None:
             return read_cases(Path(self.spec.cases_file))
-        space = space_of(self.checkpoint, self._path, self.plan, self.system.encode)
+        plan = replace(self.plan, tasks=tuple(t for t in self.plan.tasks if t in self.system.tasks))
+        space = space_of(self.checkpoint, self._path, plan, self.system.encode)
         return draw(space, self.plan, self.spec.seed)
 
     def run(self, job: Job) -> Iterator[Record]:
         """Records of one shard, as they become known."""
-        yield from self.executor.start()
-        settings = self.spec.profile_object.settings
-        if "buffers" in (self.spec.axes or ()):  # the axis decides, not the rotation
-            settings = tuple({**chosen, "inputs": "fenced"} for chosen in settings)
         mine = [
             (index, case)
             for index, case in enumerate(self.cases())
             if index % job.num_shards == job.shard
         ]
+        cells = chosen_cells(self.executor.cells, self.plan.choice)
+        if self.system.costly:
+            yield from self.executor.run_in_turn([case for _, case in mine], cells)
+            return
+        yield from self.executor.start()
+        settings = self.system.settings
+        if "buffers" in (self.spec.axes or ()):  # the axis decides, not the rotation
+            settings = tuple({**chosen, "inputs": "fenced"} for chosen in settings)
         # By setting, so that the instances of one are closed before those of the next are opened:
         # a warm engine for every cell and setting at once would not fit the memory.
         for turn, chosen in enumerate(settings):
             for index, case in mine:
                 if index // job.num_shards % len(settings) == turn:
                     processes = index < self.plan.process_cases and self.causal
-                    cells = self.executor.cells
+                    cells = chosen_cells(self.executor.cells, self.plan.choice)
                     if index % self.plan.whole_lattice_every:
                         cells = face(cells, index)
                     yield from self.executor.run(case, chosen, cells=cells, processes=processes)

@@ -16,31 +16,12 @@ from typing import Literal
 
 from harness.checkpoints import fetched, generate
 from harness.checkpoints.cache import CheckpointCache, Say, cache_root, silent
+from harness.checkpoints.checkpoint import Checkpoint as Checkpoint
 from harness.checkpoints.errors import CheckpointError, CheckpointUnavailable, UnknownCheckpoint
-from harness.checkpoints.reranker import RerankerSpec
+from harness.checkpoints.folder import checkpoint_of, is_folder
 
 Builder = Callable[[Path, Say], None]
 """Writes a checkpoint's files into an empty folder, telling its progress."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """What is known of a checkpoint without opening it.
-
-    `kind`: a row sees those before it (decoder) or all (encoder), whatever the architecture is
-    called. `tasks` are the engine's names of the pooling tasks it is meant for; `max_length` is in
-    tokens; `recipe` changes whenever its files would. `reranker` repeats the folder's
-    `reranker.json`.
-    """
-
-    name: str
-    kind: Literal["decoder", "encoder"]
-    origin: Literal["generated", "fetched"]
-    pooling: Literal["LAST", "MEAN", "CLS"]
-    tasks: tuple[str, ...]
-    max_length: int
-    recipe: str
-    reranker: RerankerSpec | None = None
 
 
 def _generated_decoder(name: str) -> Checkpoint:
@@ -80,6 +61,8 @@ _ALL = (
     _generated_encoder("tiny-roberta", "CLS"),
     _generated_encoder("tiny-modernbert", "CLS", generate.LONG_ENCODER_POSITIONS),
     _generated_encoder("tiny-distilbert", "MEAN"),
+    _generated_decoder("small-qwen3"),
+    _generated_encoder("small-bert", "MEAN"),
     Checkpoint(
         name="minilm",
         kind="encoder",
@@ -117,7 +100,9 @@ def default_cache() -> CheckpointCache:
 
 
 def checkpoint(name: str) -> Checkpoint:
-    """The catalogue's entry. Raises UnknownCheckpoint listing the valid names."""
+    """The catalogue's entry, or a model folder's. Raises UnknownCheckpoint with the valid names."""
+    if name not in CHECKPOINTS and is_folder(name):
+        return checkpoint_of(Path(name))
     try:
         return CHECKPOINTS[name]
     except KeyError:
@@ -140,6 +125,8 @@ def path_of(
     reachable), or CheckpointDamaged (what arrived is not what is pinned).
     """
     wanted, cache = checkpoint(name), cache or default_cache()
+    if wanted.origin == "folder":
+        return Path(name)
     if wanted.origin == "fetched" and not allow_fetch and not cache.holds(name, wanted.recipe):
         raise CheckpointUnavailable(
             f"checkpoint {name} is not in {cache.path(name, wanted.recipe)} and fetching was not "

@@ -9,6 +9,7 @@
     tiny-roberta     XLMRobertaModel, CLS embedder, positions begin at 2
     tiny-modernbert  ModernBertModel, CLS embedder, two kinds of layers, 1,024 positions
     tiny-distilbert  DistilBertModel, MEAN embedder
+    small-qwen3      tiny-qwen3 with half as many heads, twice as wide; small-bert likewise
 
 `RECIPE` names the bytes: change it whenever any of them changes (the tests hold the hashes).
 """
@@ -16,6 +17,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from harness.checkpoints import decoders, encoders
-from harness.checkpoints.architectures import HIDDEN, Architecture
+from harness.checkpoints.architectures import HEAD_DIM, HEADS, HIDDEN, KV_HEADS, Architecture
 from harness.checkpoints.cache import Say, silent
 from harness.checkpoints.layout import write_json, write_sentence_transformers
 from harness.checkpoints.reranker import THINKING_TEMPLATE, RerankerSpec
@@ -48,11 +50,27 @@ TINY_RERANKER = RerankerSpec(
 )
 """Ids of the generated tokenizer; the tests look them up in it."""
 YES_NO_SPREAD = np.float32(0.125)
+HEAD_NORMS = ("q_norm.weight", "k_norm.weight")
 
 
 def tiny_qwen3(folder: Path, _say: Say = silent) -> None:
     """Write `tiny-qwen3` into an empty folder."""
     _reranker(folder, decoders.qwen3(max_positions=DECODER_POSITIONS))
+
+
+def small_qwen3(folder: Path, _say: Say = silent) -> None:
+    """Write `small-qwen3` into an empty folder: `tiny-qwen3` with fewer and wider heads.
+
+    Some engines have kernels for no head narrower than 32.
+    """
+    tiny = decoders.qwen3(max_positions=DECODER_POSITIONS)
+    tensors = {
+        name: replace(spec, shape=(2 * HEAD_DIM,)) if name.endswith(HEAD_NORMS) else spec
+        for name, spec in tiny.tensors.items()
+    }
+    wide = {"num_attention_heads": HEADS // 2, "num_key_value_heads": KV_HEADS // 2}
+    config = tiny.config | wide | {"head_dim": 2 * HEAD_DIM}
+    _reranker(folder, Architecture(config=config, tensors=tensors))
 
 
 def tiny_llama(folder: Path, _say: Say = silent) -> None:
@@ -79,6 +97,14 @@ def tiny_gemma3(folder: Path, _say: Say = silent) -> None:
 def tiny_bert(folder: Path, _say: Say = silent) -> None:
     """Write `tiny-bert` into an empty folder."""
     architecture = encoders.bert(max_positions=ENCODER_POSITIONS)
+    _encoder(folder, architecture, ENCODER_POSITIONS, "MEAN", segments=True)
+
+
+def small_bert(folder: Path, _say: Say = silent) -> None:
+    """Write `small-bert` into an empty folder: `tiny-bert` with fewer and wider heads."""
+    tiny = encoders.bert(max_positions=ENCODER_POSITIONS)
+    config = tiny.config | {"num_attention_heads": HEADS // 2}
+    architecture = replace(tiny, config=config)
     _encoder(folder, architecture, ENCODER_POSITIONS, "MEAN", segments=True)
 
 
@@ -128,6 +154,8 @@ GENERATORS: dict[str, Callable[[Path, Say], None]] = {
     "tiny-roberta": tiny_roberta,
     "tiny-modernbert": tiny_modernbert,
     "tiny-distilbert": tiny_distilbert,
+    "small-qwen3": small_qwen3,
+    "small-bert": small_bert,
 }
 
 

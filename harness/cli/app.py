@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
 
 import typer
@@ -24,11 +25,14 @@ from harness.cli import (
     report,
     run,
     serve,
+    systems,
     trial,
 )
+from harness.cli.bisect import BISECT, UNTESTABLE
 from harness.cli.errors import UsageError
 from harness.judge.tolerance import ToleranceError
 from harness.record import RecordError
+from harness.systems.base import SystemUnavailable
 from reports.gate.rules import RulesError
 
 MISUSE = 2
@@ -40,6 +44,7 @@ REFUSALS = (
     CheckpointError,
     RecordError,
     RulesError,
+    SystemUnavailable,
     ToleranceError,
     OSError,
 )
@@ -98,6 +103,7 @@ app.command("approve")(approve.approve)
 app.command("calibrate")(calibrate.calibrate)
 app.command("judge")(judge.judge)
 app.command("models")(models.models)
+app.add_typer(systems.app, name="systems")
 app.command("doctor")(doctor.doctor)
 app.command("serve")(serve.serve)
 app.add_typer(trial.app, name="trial")
@@ -111,7 +117,13 @@ def run_app(arguments: Sequence[str]) -> int:
         return request.code if isinstance(request.code, int) else int(bool(request.code))
     except REFUSALS as error:
         sys.stderr.write(f"parity: {error}\n")
-        return MISUSE
+        return UNTESTABLE if BISECT in arguments else MISUSE
+    except Exception:
+        if BISECT not in arguments:
+            raise
+        # Python would end with 1, which a bisection takes for "this commit is bad".
+        traceback.print_exc()
+        return UNTESTABLE
     except KeyboardInterrupt:
         sys.stderr.write("parity: interrupted; what was recorded so far can be read\n")
         return INTERRUPTED

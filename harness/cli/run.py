@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -16,8 +18,12 @@ from harness.campaign.manifest import checkpoint_info, environment
 from harness.campaign.profile import PROFILES
 from harness.campaign.spec import RunSpec
 from harness.checkpoints.catalogue import CHECKPOINTS, available
+from harness.checkpoints.folder import is_folder
+from harness.cli.bisect import bisect_code
+from harness.cli.canary import compare
 from harness.cli.errors import UsageError
 from harness.cli.folders import runs_root
+from harness.cli.options import SIZES, options_of, sizes_of
 from harness.cli.plants import plugins_of
 from harness.cli.progress import ProgressWatcher
 from harness.findings import Finder
@@ -43,13 +49,66 @@ def run(
         list[str] | None, typer.Option(help="Plant this fault; see `parity faults --list`")
     ] = None,
     seed: Annotated[int, typer.Option(help="Everything drawn follows from it")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes")] = 2,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes; by default 2, and 1 for a system")
+    ] = None,
     batch_invariant: Annotated[
         bool, typer.Option(help="Fix every reduction order; chunk is then held to 0 ulp")
     ] = False,
+    system: Annotated[
+        str | None, typer.Option(help="System under test; `parity systems` lists them")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="A server to judge: --system http --set url=URL")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE, passed through to the system; may be repeated"),
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="dtype the system computes in")] = "float32",
+    baseline: Annotated[
+        str | None, typer.Option(help="Compare two deployments: a TOML file or a URL, and ...")
+    ] = None,
+    candidate: Annotated[str | None, typer.Option(help="... another, on the --cases")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Of two deployments: a score that you act on")
+    ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option(help="Of two deployments: most they may differ; default: as measured"),
+    ] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Keep prompts out of records and report")
+    ] = False,
+    bisect: Annotated[
+        bool,
+        typer.Option(
+            "--bisect", help="Exit codes for `git bisect run`: 0, 1, and 125 for the rest"
+        ),
+    ] = False,
+    size: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--size",
+            help="NAME=N instead of the profile's: " + ", ".join(SIZES) + "; may be repeated",
+        ),
+    ] = None,
 ) -> None:
     """Run cases through every cell of the lattice, judge them and write the report."""
     console = Console()
+    if baseline is not None or candidate is not None:
+        code = compare(
+            baseline=baseline,
+            candidate=candidate,
+            cases=cases,
+            model=model[0] if model else None,
+            within=within,
+            threshold=threshold,
+            redact=redact,
+            folder=runs_root() / new_run_id(),
+            console=console,
+        )
+        raise typer.Exit(bisect_code(code) if bisect else code)
     spec, notices = build_spec(
         profile=profile,
         only=only,
@@ -58,6 +117,11 @@ def run(
         plants=plant or [],
         seed=seed,
         batch_invariant=batch_invariant,
+        system=system or ("engine" if url is None else "http"),
+        options=options_of(set_ or []) | ({} if url is None else {"url": url}),
+        dtype=dtype,
+        sizes=sizes_of(size or []),
+        redact=redact,
     )
     folder = runs_root() / new_run_id()
     writer = RunWriter(folder, manifest_of(spec, folder.name, notices, tuple(plant or ())))
@@ -66,15 +130,16 @@ def run(
         writer.append(NoticeRecord(text=notice))
     console.print(f"run {folder.name}  seed {seed}  profile {profile}", highlight=False)
     find = Finder(spec, folder).find
+    count = workers or (2 if spec.system == "engine" else 1)
     with ProgressWatcher(spec, console) as watcher:
-        end = LocalCampaign(spec, writer, workers=workers, watcher=watcher, find=find).run()
+        end = LocalCampaign(spec, writer, workers=count, watcher=watcher, find=find).run()
     writer.close()
     target = folder / "report.html"
     loaded = load_run(folder)
     render(loaded, target)
     print_summary(loaded, console)
     console.print(f"report: {target.resolve()}", soft_wrap=True, highlight=False)
-    raise typer.Exit(end.exit_code)
+    raise typer.Exit(bisect_code(end.exit_code) if bisect else end.exit_code)
 
 
 def new_run_id() -> str:
@@ -91,6 +156,11 @@ def build_spec(
     plants: list[str],
     seed: int,
     batch_invariant: bool,
+    system: str = "engine",
+    options: Mapping[str, Any] | None = None,
+    dtype: str = "float32",
+    sizes: Mapping[str, int] | None = None,
+    redact: bool = False,
 ) -> tuple[RunSpec, list[str]]:
     """Check every option and say what cannot be had; UsageError names the valid choices."""
     if profile not in PROFILES:
@@ -98,18 +168,21 @@ def build_spec(
     names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     axes = tuple(axis.name for axis in select(names))
     for name in models:
-        if name not in CHECKPOINTS:
-            raise UsageError(f"unknown model {name!r}; valid: {', '.join(CHECKPOINTS)}")
+        if name not in CHECKPOINTS and not is_folder(name):
+            raise UsageError(
+                f"unknown model {name!r}; valid: {', '.join(CHECKPOINTS)}, or a model folder"
+            )
     planned = [plan.name for plan in PROFILES[profile].checkpoints]
     on_request = [plan.name for plan in PROFILES[profile].on_request]
     wanted = models or planned
-    unplanned = [name for name in wanted if name not in (*planned, *on_request)]
+    known = (*planned, *on_request)
+    unplanned = [name for name in wanted if name not in known and not is_folder(name)]
     if unplanned:
         raise UsageError(
             f"profile {profile!r} has no cases for {', '.join(unplanned)}; it runs "
             f"{', '.join(planned)}, and if named {', '.join(on_request)}"
         )
-    here = {known.name for known in available()}
+    here = {known.name for known in available()} | {name for name in wanted if is_folder(name)}
     missing = [name for name in wanted if name not in here]
     notices = []
     if missing:
@@ -136,7 +209,20 @@ def build_spec(
         plants=plugins_of(plants),
         cases_file=None if cases is None else str(cases.resolve()),
         batch_invariant=batch_invariant,
+        system=system,
+        options=options or {},
+        dtype=dtype,
+        sizes=sizes or {},
+        redact=redact,
     )
+    if system != "engine":
+        from harness.systems.table import factory
+
+        if plants:
+            raise UsageError(
+                f"--plant puts a fault into our own engine; system {system!r} has no such seam"
+            )
+        factory(system)  # an unknown name, or a missing package, is told before anything starts
     return spec, notices
 
 
@@ -156,6 +242,15 @@ def manifest_of(
         command += ["--cases", spec.cases_file]
     if spec.batch_invariant:
         command += ["--batch-invariant"]
+    if spec.system != "engine":
+        command += ["--system", spec.system]
+    for name, value in spec.options.items():
+        command += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    if spec.dtype != "float32":
+        command += ["--dtype", spec.dtype]
+    if spec.redact:
+        command += ["--redact"]
+    command += [part for name, n in spec.sizes.items() for part in ("--size", f"{name}={n}")]
     return RunManifest(
         run_id=run_id,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -165,7 +260,7 @@ def manifest_of(
         settings=spec.to_json(),
         environment=environment(),
         axes=tuple(ALL_AXES[name].info for name in spec.axes),
-        checkpoints=tuple(checkpoint_info(name) for name in spec.checkpoints),
+        checkpoints=tuple(checkpoint_info(name, spec.dtype) for name in spec.checkpoints),
         plants=plants,
         notices=tuple(notices),
     )

@@ -14,9 +14,9 @@ from harness.judge.rules import Rules
 from harness.judge.subject import Subject
 from harness.judge.tolerance import (
     BUCKET_NAMES,
-    POWER_FACTOR,
     QUANTILE,
     BucketKey,
+    power_factor,
 )
 from harness.record import Tier
 
@@ -127,4 +127,4 @@ class Bounds:
 
     def power(self, key: BucketKey) -> float:
         """The movement below which an output is blind."""
-        return POWER_FACTOR * self.bound(Tier.REORDERED, key).oracle
+        return power_factor(key.dtype) * self.bound(Tier.REORDERED, key).oracle

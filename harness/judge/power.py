@@ -16,7 +16,7 @@ from harness.judge.bounds import Bounds
 from harness.judge.metrics import row_errors
 from harness.judge.output import Output, Outputs
 from harness.judge.subject import Subject
-from harness.judge.tolerance import POWER_FACTOR
+from harness.judge.tolerance import power_factor
 from harness.record import Measurement, PowerRecord
 
 
@@ -42,7 +42,8 @@ def _movements(
             f"{change.output.shape}; replace tokens, do not add or remove any"
         )
     rows = row_errors(subject.kind, change.output, before)
-    unit, why = subject.kind.metric, f"{POWER_FACTOR:g} reordered tolerances of the bucket"
+    factor = power_factor(subject.dtype)
+    unit, why = subject.kind.metric, f"{factor:g} reordered tolerances of the bucket"
     if not subject.kind.token_level:
         value = float(np.max(rows, initial=0.0))
         return [Measurement(metric=where, value=value, bound=threshold, unit=unit, why=why)]
@@ -62,7 +63,7 @@ def _movements(
         Measurement(
             metric=f"{where}, stillest row",
             value=float(np.min(seen)),
-            bound=threshold / POWER_FACTOR,
+            bound=threshold / factor,
             unit=unit,
             why="one reordered tolerance: a row that stands still could not show an error either",
         ),

@@ -8,6 +8,7 @@ that both start from the same. Every result is float64, owned by the caller, on 
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ Dtype = Literal["float64", "float32", "bfloat16", "float16"]
 Pooling = Literal["LAST", "MEAN", "CLS"]
 POOLINGS: tuple[Pooling, ...] = ("LAST", "MEAN", "CLS")
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta")
+DEVICE = "PARITY_ORACLE_DEVICE"
+"""Environment variable: where the reference computes, `cpu` or `cuda`. float64 either way."""
 _REMEMBERED = 4  # several outputs of one prompt (LAST, tokens, a score) are asked for in a row
 
 
@@ -93,6 +96,8 @@ class Oracle:
         self._dtype: torch.dtype = getattr(torch, dtype)
         self._rounded: torch.dtype = getattr(torch, weights)
         self._model = _load(path).to(self._rounded).to(self._dtype)
+        self._device = torch.device(os.environ.get(DEVICE, "cpu"))
+        self._model = self._model.to(self._device)
         self._remembered: OrderedDict[tuple[object, object], torch.Tensor] = OrderedDict()
         if dtype == "float64":
             replace_norms(self._model)
@@ -178,14 +183,18 @@ class Oracle:
 
     def _forward(self, token_ids: Sequence[int], type_ids: Sequence[int] | None) -> torch.Tensor:
         self._validate(token_ids, type_ids)
-        inputs = {"input_ids": torch.tensor([list(token_ids)])}
+        inputs = {"input_ids": torch.tensor([list(token_ids)], device=self._device)}
         if type_ids is not None:
-            inputs["token_type_ids"] = torch.tensor([list(type_ids)])
+            inputs["token_type_ids"] = torch.tensor([list(type_ids)], device=self._device)
         # Neither cache nor padding: the whole prompt in one pass, which is what "reference" means.
         # no_grad, not inference mode, so that callers may do arithmetic on the result freely.
         with torch.no_grad():
             states: torch.Tensor = self._model(**inputs, use_cache=False).last_hidden_state
-        return states[0]
+        found = states[0].cpu()
+        if self._device.type == "cuda":  # the system under test wants the memory next
+            del states
+            torch.cuda.empty_cache()
+        return found
 
     def _layers(self) -> nn.ModuleList:
         count = self._model.config.num_hidden_layers
@@ -198,7 +207,7 @@ class Oracle:
         """Rows of the LM head, [len(ids), D]: the embedding's if tied, else the checkpoint's."""
         if self._model.config.tie_word_embeddings:
             embedding: torch.Tensor = self._model.get_input_embeddings().weight
-            return embedding.detach()[list(ids)]
+            return embedding.detach()[list(ids)].cpu()
         with safe_open(self._path / "model.safetensors", framework="pt") as tensors:
             head = tensors.get_slice("lm_head.weight")
             rows = torch.cat([head[row : row + 1] for row in ids])

@@ -1,19 +1,58 @@
-"""A system under test behind one protocol: what the campaign asks of any engine."""
+"""A system under test behind one protocol: all that a campaign asks of any engine.
+
+A system is made by a factory from an `Assignment` (`harness.systems.table` finds it by name) and is
+then asked for sessions, one for each cell. What it cannot do it says with `Refused`; what it did
+it attests in the witness of every run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from harness.axes import Plan
 from harness.case import Case
+from harness.checkpoints.catalogue import Checkpoint
 from harness.judge.output import Array, Output
 from harness.record import Json
 
 
 class Refused(Exception):  # noqa: N818 - a condition of a cell, not a defect
     """The system cannot run in this cell; the message is its own reason."""
+
+
+class SystemUnavailable(Exception):  # noqa: N818 - nothing is wrong with the system
+    """The system cannot be had here, or not with these options; the message says what to do."""
+
+
+class SystemFailed(Exception):  # noqa: N818 - the system's doing, not ours
+    """A run failed by the system's own account, or answered with what is no answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What a system is to be run on, and within which sizes: the same for every cell."""
+
+    checkpoint: Checkpoint
+    folder: Path
+    """Hugging Face model folder: `config.json`, safetensors, tokenizer."""
+    chunk: int
+    """Token budget of a step in a chunked cell."""
+    max_num_seqs: int
+    max_model_len: int
+    block_size: int = 16
+    long_prefill_token_threshold: int = 0
+    """Most tokens of one prompt in a step; 0: as many as fit."""
+    batch_invariant: bool = False
+    timeout_s: float = 300.0
+    """One case in one cell; beyond it the system counts as hung."""
+    dtype: str = "float32"
+    settings: tuple[Mapping[str, str], ...] = ()
+    """Stream policies and the like that a profile rotates over; only our engine has them."""
+    options: Mapping[str, Json] = field(default_factory=dict)
+    """The system's own options, passed through as they were given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +105,21 @@ class System(Protocol):
     def dtype(self) -> str:
         """dtype the model computes in."""
 
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Tasks of cases (`harness.case.TASKS`) that it answers on this checkpoint."""
+
+    @property
+    def settings(self) -> tuple[Mapping[str, str], ...]:
+        """What a campaign rotates over its cases; `({},)` when there is nothing to steer."""
+
+    @property
+    def costly(self) -> bool:
+        """Whether an instance takes so long to start that every case runs in it before the next."""
+
+    def about(self) -> Mapping[str, str]:
+        """Names and versions of what answers, for the run's records."""
+
     def encode(self, case: Case) -> tuple[Encoded, ...]:
         """Token ids of every prompt, by the system's own tokenizer."""
 
@@ -85,7 +139,7 @@ class System(Protocol):
         """Close every instance; what they share stays loaded."""
 
     def close(self) -> None:
-        """Release everything."""
+        """Release everything. May be called twice."""
 
 
 @runtime_checkable
@@ -95,3 +149,7 @@ class Spelling(Protocol):
     def spell(self, prompts: Sequence[Encoded]) -> tuple[tuple[str, ...], ...]:
         """Per prompt, the text of each token; empty where it is not known."""
         ...
+
+
+Factory = Callable[[Assignment], System]
+"""Makes a system. Raises SystemUnavailable."""

@@ -29,7 +29,14 @@ from harness.axes.memory import small_pool
 from harness.case import Case, Prompt
 from harness.judge.output import Output
 from harness.record import Json
-from harness.systems.base import Encoded, Refused, SystemRun, TapRows
+from harness.systems.base import (
+    Assignment,
+    Encoded,
+    Refused,
+    SystemRun,
+    SystemUnavailable,
+    TapRows,
+)
 
 _TASKS = {
     "embed": Task.EMBED,
@@ -56,6 +63,30 @@ class EngineOptions:
     """In chunked cells: lets several prompts be underway, so that a small pool must preempt."""
     num_threads: int = 1
     worker_timeout_s: float = 120.0
+    settings: tuple[Mapping[str, str], ...] = (
+        {"stream_policy": "lag(copy@last)", "inputs": "fenced"},
+    )
+    """Stream policies and buffers that a campaign rotates over its cases."""
+
+
+def engine(assignment: Assignment) -> EngineSystem:
+    """Factory. No options of its own: what a cell does not say stands in the configuration."""
+    if assignment.options:
+        raise SystemUnavailable(f"engine has no options, got {sorted(assignment.options)}")
+    return EngineSystem(
+        EngineOptions(
+            model=assignment.folder,
+            chunk=assignment.chunk,
+            max_num_seqs=assignment.max_num_seqs,
+            max_model_len=assignment.max_model_len,
+            block_size=assignment.block_size,
+            long_prefill_token_threshold=assignment.long_prefill_token_threshold,
+            batch_invariant=assignment.batch_invariant,
+            dtype=assignment.dtype,
+            worker_timeout_s=assignment.timeout_s,
+            settings=assignment.settings,
+        )
+    )
 
 
 class EngineSession:
@@ -139,6 +170,21 @@ class EngineSystem:
     @property
     def is_causal(self) -> bool:
         return self._model.causal
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(_TASKS)
+
+    @property
+    def settings(self) -> tuple[Mapping[str, str], ...]:
+        return self._options.settings
+
+    @property
+    def costly(self) -> bool:
+        return False
+
+    def about(self) -> Mapping[str, str]:
+        return {"engine": "pooling-parity"}
 
     def encode(self, case: Case) -> tuple[Encoded, ...]:
         return tuple(self._encode(prompt, case.task) for prompt in case.prompts)

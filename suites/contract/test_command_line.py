@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.checkpoints.catalogue import CHECKPOINTS
+from harness.faults import FAULTS
 from suites.contract.command import parity
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,16 +29,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("arguments", "told"),
     [
         ("run --only compile,chonk", "unknown axis chonk; valid: compile, chunk, async, pp"),
-        (
-            "run --plant no-such-bug",
-            "unknown plant no-such-bug; valid: stage-skips-poststep, stale-input-buffer, "
-            "unowned-token-rows",
-        ),
-        ("run --profile weekly", "unknown profile 'weekly'; valid: smoke, pr"),
-        (
-            "run --model gpt-2",
-            "unknown model 'gpt-2'; valid: tiny-qwen3, tiny-llama, tiny-bert, minilm, smollm2",
-        ),
+        ("run --plant no-such-bug", f"unknown plant no-such-bug; valid: {min(FAULTS)}"),
+        ("run --profile weekly", "unknown profile 'weekly'; valid: smoke, visit, pr"),
+        ("run --model gpt-2", f"unknown model 'gpt-2'; valid: {', '.join(CHECKPOINTS)}"),
         ("run --workers 0", "Invalid value for '--workers'"),
         ("run --seed one", "Invalid value for '--seed'"),
         ("run --chonk 3", "No such option: --chonk"),

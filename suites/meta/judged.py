@@ -61,6 +61,21 @@ class Wrapped:
     def dtype(self) -> str:
         return self.inner.dtype
 
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return self.inner.tasks
+
+    @property
+    def settings(self) -> tuple[Mapping[str, str], ...]:
+        return self.inner.settings
+
+    @property
+    def costly(self) -> bool:
+        return self.inner.costly
+
+    def about(self) -> Mapping[str, str]:
+        return self.inner.about()
+
     def encode(self, case: Case) -> tuple[Encoded, ...]:
         return self.inner.encode(case)
 
@@ -75,6 +90,9 @@ class Wrapped:
 
     def unplant(self, name: str) -> None:
         self.inner.unplant(name)
+
+    def release(self) -> None:
+        self.inner.release()
 
     def close(self) -> None:
         self.inner.close()

@@ -189,7 +189,7 @@ def test_other_quoted_text_is_left_alone() -> None:
     ("line", "told"),
     [
         ("parity explain F-1", "unknown command 'explain'"),
-        ("parity run --bisect", "No such option: --bisect"),
+        ("parity run --shrink", "No such option: --shrink"),
         ("parity run --profile nightly", "unknown profile 'nightly'"),
         ("parity run --only compile,tp", "unknown only 'tp'"),
         ("parity run --plant no-such-fault", "unknown plant 'no-such-fault'"),

@@ -1,0 +1,1 @@
+"""vLLM as a system under test, offline, in its own environment and its own processes."""

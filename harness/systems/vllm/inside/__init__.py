@@ -1,0 +1,1 @@
+"""What runs inside vLLM's own environment: imports vllm, nothing of ours."""
