@@ -24,7 +24,7 @@ VLLM ?= 0.32.0
 VLLM_TORCH ?= $(shell sed -n 's/^torch==//p' requirements.lock)
 VLLM_VENV ?= .venv-vllm
 WORKERS ?= 2
-GPU_SUITES := suites/gpu suites/kernels suites/unit suites/parity
+GPU_SUITES := suites/gpu suites/kernels $(addprefix suites/unit/,attention kernels layers pooling stream)
 GPU_WORKERS ?= 8
 RUN ?=
 

@@ -129,6 +129,26 @@ def test_a_piece_alone_has_the_bits_it_has_in_the_batch(batch: Batch, data: st.D
     assert torch.equal(piece.run("triton"), whole[first : first + count])
 
 
+@pytest.mark.parametrize("window", [0, 40])
+@pytest.mark.parametrize("cut", [7, 33])
+def test_where_a_chunk_begins_changes_no_bit(cut: int, window: int) -> None:
+    """Some eighty keys, so that sums run over three tiles of the smallest size."""
+
+    def piece(start: int) -> torch.Tensor:
+        return Batch(
+            pieces=((start, 80 - start),),
+            dtype=torch.float32,
+            head_dim=16,
+            heads=KV_HEADS,
+            block_size=16,
+            window=window,
+            causal=True,
+            seed=0,
+        ).run("triton")
+
+    assert torch.equal(piece(cut), piece(0)[cut:])
+
+
 @pytest.mark.parametrize("causal", [True, False])
 def test_rows_of_no_sequence_are_zero_and_stale_offsets_stay_inside(*, causal: bool) -> None:
     heads, dim, block = 4, 16, 4
