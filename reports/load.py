@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from harness.record import (
     CaseRecord,
+    DriftRecord,
     EndRecord,
     ExecutionRecord,
     FindingRecord,
@@ -42,6 +43,7 @@ class Run:
     executions: Mapping[str, ExecutionRecord]
     powers: tuple[PowerRecord, ...] = ()
     pairs: tuple[PairRecord, ...] = ()
+    drifts: tuple[DriftRecord, ...] = ()
     findings: tuple[FindingRecord, ...] = ()
     notices: tuple[str, ...] = ()
     """The manifest's notices, then those recorded on the way."""
@@ -71,6 +73,7 @@ def load_run(folder: Path) -> Run:
         executions={e.execution_id: e for e in of(ExecutionRecord)},
         powers=of(PowerRecord),
         pairs=of(PairRecord),
+        drifts=of(DriftRecord),
         findings=of(FindingRecord),
         notices=(*manifest.notices, *(n.text for n in of(NoticeRecord))),
         end=ends[-1] if ends else None,

@@ -25,6 +25,7 @@ from harness.attribution.table import (
     recorded_table,
 )
 from harness.axes import Cell, baseline
+from harness.campaign.execute import MARKS
 from harness.campaign.judging import Executed
 from harness.campaign.outputs import OutputStore
 from harness.case import Case, case_from_json
@@ -133,7 +134,7 @@ def failures_of(
         for record in executed.executions
         if record.cell  # else it is the oracle's or its twin's
         and record.settings.get("executor") != "processes"
-        and "perturbed" not in record.settings
+        and not {*MARKS} & {*record.settings}
     ]
     apart = [
         _execution(record, store)
@@ -174,7 +175,8 @@ def _explains(table: Table, pair: PairRecord) -> bool:
         case FailureKind.EXECUTOR:
             return setting and Cell.of({**pair.cell_b, **APART}) in table.bad
         case FailureKind.DIFFERENCE:
-            return not oracle and not setting and (touched or not is_hazard_only(pair))
+            lattice = pair.comparison in (Comparison.BASELINE, Comparison.EDGE)
+            return lattice and (touched or not is_hazard_only(pair))
 
 
 def _verdicts(pairs: Iterable[PairRecord]) -> dict[tuple[Cell, Cell], bool]:

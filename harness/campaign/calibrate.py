@@ -73,16 +73,26 @@ def entry_of(
 
 
 def _decoder_samples(bench: Workbench, draw: random.Random) -> Iterator[Samples]:
-    # (prompt length, prompts): rows 1-32, 33-128 and 129-end of them fill the three buckets.
-    for length, count in ((32, 64), (128, 12), (bench.plan.max_model_len, 8)):
-        prompts = [_tokens(draw, length, bench) for _ in range(count)]
-        for start in range(0, count, BATCH):
-            some = tuple(prompts[start : start + BATCH])
+    # (longest prompt, batches): rows 1-32, 33-128 and 129-end of them fill the three buckets.
+    for longest, batches in ((32, 20), (128, 3), (bench.plan.max_model_len, 2)):
+        for _ in range(batches):
+            lengths = _lengths(longest, bench.plan.chunk)
+            some = tuple(_tokens(draw, length, bench) for length in lengths)
             for (task, activated), kinds in _ROW_KINDS.items():
                 if task == "token_classify" and bench.checkpoint.reranker is None:
                     continue
                 for found in _beside(bench, _case(task, some, activated=activated)):
                     yield from _row_samples(kinds, found)
+
+
+def _lengths(longest: int, chunk: int) -> Sequence[int]:
+    """A batch: long prompts, and those whose last chunk, or whole, is of one to three rows.
+
+    Products of few rows take kernels of their own: there sums are reordered if anywhere.
+    """
+    first = (longest - 1) // chunk * chunk
+    few = [first + rows for rows in (1, 2, 3) if first and first + rows <= longest]
+    return [*few, *(1, 2)[: BATCH // 4 if longest <= 32 else 0], *[longest] * BATCH][:BATCH]
 
 
 def _row_samples(kinds: Sequence[OutputKind], found: Beside) -> Iterator[Samples]:

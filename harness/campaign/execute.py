@@ -6,12 +6,14 @@ import hashlib
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.axes import AXES, Cell, Plan, baseline, inline, lattice, plan_key, select
 from harness.campaign.outputs import OutputStore
+from harness.campaign.perturb import PERTURBATIONS, perturbed
 from harness.campaign.profile import CheckpointPlan
 from harness.campaign.reference import CaseReference
+from harness.campaign.relate import Relator
 from harness.case import Case
 from harness.record import (
     CaseRecord,
@@ -20,13 +22,14 @@ from harness.record import (
     Record,
     RefusalRecord,
 )
+from harness.relations import FollowUp
 from harness.strategies.lengths import boundaries_of
 from harness.systems.base import Encoded, Refused, System, SystemRun
 
 ORACLE, TWIN = {"system": "oracle"}, {"system": "twin"}
 """Settings that mark the float64 answer, and a trusted float32 one, among a case's executions."""
-PERTURBATIONS = (("first token replaced", 0.0), ("middle token replaced", 0.5))
-"""(name, place in the prompt): what is changed on the baseline to prove power."""
+MARKS = ("perturbed", "relation")
+"""Settings that say what a run is for; no system sees them."""
 
 
 def execution_id(case_id: str, cell: Mapping[str, str], settings: Mapping[str, str]) -> str:
@@ -59,6 +62,7 @@ class CaseExecutor:
         attempts: int,
         axes: Sequence[str] | None = None,
         clock: Clock | None = None,
+        relator: Relator | None = None,
     ) -> None:
         self._checkpoint, self._system = checkpoint, system
         self._reference, self._twin = reference, twin
@@ -68,6 +72,7 @@ class CaseExecutor:
         self._cells = lattice(chosen, fixed)
         self._refused: dict[Cell, str] = {}
         self.clock = clock or Clock()
+        self._relator = relator
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -116,15 +121,17 @@ class CaseExecutor:
             return
         yield from self._begun(case, prompts)
         plans: dict[tuple[str, ...], Plan] = {}
-        succeeded: set[Cell] = set()
+        succeeded: dict[Cell, ExecutionRecord] = {}
         for cell in cells:
             record = self._execute(case, prompts, cell, alone, plans.get(plan_key(cell)))
             if not record.error:
                 plans.setdefault(plan_key(cell), record.plan)
-                succeeded.add(cell)
+                succeeded[cell] = record
             yield record
         if self._cells[0] in succeeded:  # else there is nothing to compare a perturbed run with
             yield from self._perturbed(case, prompts, alone)
+        if self._relator is not None:
+            yield from self._relator.run(case, prompts, succeeded, alone, self)
         if processes and alone != settings:
             for cell in cells:
                 if cell["pp"] != "1":
@@ -245,13 +252,34 @@ class CaseExecutor:
     def _perturbed(
         self, case: Case, prompts: Sequence[Encoded], settings: Mapping[str, str]
     ) -> Iterator[Record]:
-        for name, place in PERTURBATIONS:
-            changed = [_replaced(prompt, int(place * len(prompt.token_ids))) for prompt in prompts]
-            if name != PERTURBATIONS[0][0] and all(len(p.token_ids) < 2 for p in prompts):
+        for name in PERTURBATIONS:
+            chosen, changed = perturbed(name, prompts, self._checkpoint.chunk)
+            if not chosen:
                 continue
-            yield self._execute(
-                case, changed, baseline(), {**settings, "perturbed": name}, None, phase="power"
-            )
+            asked = replace(case, prompts=tuple(case.prompts[i] for i in chosen), arrivals=())
+            marked = {**settings, "perturbed": name}
+            yield _of(self._execute(asked, changed, baseline(), marked, None, phase="power"), case)
+
+    def follow_up(
+        self,
+        asked: FollowUp,
+        cell: Cell,
+        settings: Mapping[str, str],
+        plan: Plan | None,
+        of: Case,
+    ) -> ExecutionRecord:
+        """A follow-up of the case `of`, in one cell; recorded as one of that case's executions."""
+        record = self._execute(
+            asked.case, asked.prompts, cell, settings, plan, phase="relations", before=asked.before
+        )
+        return _of(record, of)
+
+    def follow_up_truth(
+        self, asked: FollowUp, settings: Mapping[str, str], of: Case
+    ) -> ExecutionRecord:
+        """float64's answers to a follow-up."""
+        marked = {**ORACLE, "relation": settings["relation"]}
+        return _of(self._answer(asked.case, asked.prompts, self._reference, marked), of)
 
     def _execute(
         self,
@@ -262,15 +290,18 @@ class CaseExecutor:
         plan: Plan | None,
         *,
         phase: str = "engine",
+        before: Sequence[tuple[Case, Sequence[Encoded]]] = (),
     ) -> ExecutionRecord:
         """One run; repeated while real concurrency has not shown the overlap it should."""
         began = time.perf_counter()
-        shared = {k: v for k, v in settings.items() if k != "perturbed"}
+        shared = {k: v for k, v in settings.items() if k not in MARKS}
         run, error, attempt = None, "", 0
         while run is None or (not error and self._unlucky(cell, shared, run, attempt)):
             attempt += 1
             try:
                 session = self._system.open(cell, shared)
+                for other, its in before:
+                    session.run(other, its)
                 run = session.run(case, prompts, plan=plan)
             except Exception as failure:  # noqa: BLE001 - whatever a system raises is its verdict
                 error = _message(failure)
@@ -304,12 +335,10 @@ class CaseExecutor:
         return AXES["async"].witnessed(cell, run.witness) is not None
 
 
-def _replaced(prompt: Encoded, index: int) -> Encoded:
-    """The prompt with one token exchanged for another of the same prompt or its neighbour id."""
-    tokens = list(prompt.token_ids)
-    others = [t for t in tokens if t != tokens[index]]
-    tokens[index] = others[0] if others else max(tokens[index] - 1, 0) or tokens[index] + 1
-    return Encoded(token_ids=tuple(tokens), type_ids=prompt.type_ids)
+def _of(record: ExecutionRecord, case: Case) -> ExecutionRecord:
+    """The record of a follow-up, as one of the case it follows."""
+    name = execution_id(case.case_id, record.cell, record.settings)
+    return replace(record, case_id=case.case_id, execution_id=name)
 
 
 def _message(failure: Exception) -> str:

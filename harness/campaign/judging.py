@@ -7,24 +7,29 @@ from dataclasses import dataclass, field, replace
 
 from harness.axes import Cell, baseline, differing, edges, inapplicable
 from harness.axes.overlap import cannot_overlap
-from harness.campaign.execute import PERTURBATIONS
 from harness.campaign.outputs import OutputStore
+from harness.campaign.perturb import PERTURBATIONS, places
 from harness.case import Case, case_from_json
 from harness.judge.against_oracle import oracle_pair
 from harness.judge.bounds import Bounds
+from harness.judge.drift import DriftBudget
 from harness.judge.output import Output
 from harness.judge.power import Perturbation, power
+from harness.judge.related import judge_relation
 from harness.judge.subject import Execution, Subject
 from harness.judge.verdict import judge_pair
 from harness.record import (
     CaseRecord,
     Comparison,
+    DriftRecord,
     ExecutionRecord,
     Outcome,
     PairRecord,
     PowerRecord,
     Record,
+    RelationRecord,
 )
+from harness.relations import RELATIONS
 
 
 @dataclass(slots=True)
@@ -33,6 +38,7 @@ class Executed:
 
     case: CaseRecord
     executions: list[ExecutionRecord] = field(default_factory=list)
+    relations: list[RelationRecord] = field(default_factory=list)
 
 
 def executed(records: Sequence[Record]) -> dict[str, list[Executed]]:
@@ -45,7 +51,12 @@ def executed(records: Sequence[Record]) -> dict[str, list[Executed]]:
             cases = found.get(record.checkpoint, {})
             if record.case_id in cases:
                 cases[record.case_id].executions.append(record)
+        elif isinstance(record, RelationRecord) and record.case_id in found[record.checkpoint]:
+            found[record.checkpoint][record.case_id].relations.append(record)
     return {name: list(cases.values()) for name, cases in found.items()}
+
+
+Verdicts = PowerRecord | PairRecord | DriftRecord
 
 
 class CheckpointJudge:
@@ -65,7 +76,7 @@ class CheckpointJudge:
         self._dtype, self._causal, self._store = dtype, causal, store
         self._bounds = bounds or Bounds()
 
-    def judge(self, cases: Sequence[Executed]) -> Iterator[PowerRecord | PairRecord]:
+    def judge(self, cases: Sequence[Executed]) -> Iterator[Verdicts]:
         """Power and pair records of every case; the bounds rest on all of them.
 
         On all whose baseline is right, that is: a wrong one is no measure of rounding, and would
@@ -86,10 +97,12 @@ class CheckpointJudge:
             )
             if pair.outcome is not Outcome.FAIL:
                 self._bounds.errors.observe(view.subject, reference.outputs, view.oracle)
+        drift = DriftBudget(self._bounds)
         for case in cases:
-            yield from self._judge_case(CaseView(case, self._dtype, self._store))
+            yield from self._judge_case(CaseView(case, self._dtype, self._store), drift)
+        yield from drift.records()
 
-    def _judge_case(self, view: CaseView) -> Iterator[PowerRecord | PairRecord]:
+    def _judge_case(self, view: CaseView, drift: DriftBudget) -> Iterator[PowerRecord | PairRecord]:
         reference = view.reference
         if reference is None:
             return  # killed before the baseline ran
@@ -110,7 +123,7 @@ class CheckpointJudge:
             reason = pair.reason if reference.error else f"the oracle: {view.oracle_error}"
             yield replace(pair, outcome=Outcome.ERROR, reason=reason)
         for comparison, a, b, settings in view.pairs():
-            yield judge_pair(
+            pair = judge_pair(
                 view.subject,
                 a,
                 b,
@@ -121,21 +134,43 @@ class CheckpointJudge:
                 settings=settings,
                 inapplicable=_unreachable(view.case.lengths, a, b, self._chunk),
             )
+            yield pair
+            if comparison is Comparison.EDGE and pair.outcome is Outcome.PASS:
+                drift.add(view.subject, pair.axes[0], pair.tier, a.outputs, b.outputs)
+        yield from self._related(view, proof)
+
+    def _related(self, view: CaseView, proof: PowerRecord | None) -> Iterator[PairRecord]:
+        for record in view.relations:
+            a, b = view.by_id.get(record.of), view.by_id.get(record.follow_up)
+            if a is None or b is None:
+                continue  # killed in between
+            relation = RELATIONS[record.relation]
+            answer = view.by_id.get(record.truth)
+            yield judge_relation(
+                view.subject,
+                a,
+                b,
+                record,
+                oracle=view.oracle,
+                truth=None if answer is None or answer.error else answer.outputs,
+                power=proof,
+                bounds=self._bounds,
+                inapplicable=relation.reach(a.plan, record.matches),
+                unwitnessed=relation.witness(a.plan, b.plan, record.matches),
+            )
 
     def _power(self, view: CaseView, reference: Execution) -> PowerRecord | None:
         if reference.error or len(reference.outputs) != len(view.case.lengths):
             return None
         perturbations = []
-        for name, place in PERTURBATIONS:
+        for name in PERTURBATIONS:
             run = view.perturbed.get(name)
-            if run is None or run.error:
+            chosen = places(name, view.case.lengths, self._chunk or max(view.case.lengths))
+            if run is None or run.error or len(run.outputs) != len(chosen):
                 continue
-            for index, length in enumerate(view.case.lengths):
-                token = int(place * length)
-                if place and not token:
-                    continue
+            for (prompt, token), output in zip(chosen.items(), run.outputs, strict=True):
                 perturbations.append(
-                    Perturbation(name=name, prompt=index, token=token, output=run.outputs[index])
+                    Perturbation(name=name, prompt=prompt, token=token, output=output)
                 )
         return power(
             view.subject, reference.outputs, perturbations, self._bounds, causal=self._causal
@@ -169,8 +204,14 @@ class CaseView:
         self.perturbed: dict[str, Execution] = {}
         self.inline: dict[Cell, Execution] = {}
         self.apart: dict[Cell, Execution] = {}
+        self.relations = executed_case.relations
+        self.by_id: dict[str, Execution] = {}
         for record in executed_case.executions:
             outputs = store.read(record.outputs) if record.outputs else ()
+            run = execution_of(record, outputs)
+            self.by_id[run.execution_id] = run
+            if "relation" in record.settings:
+                continue
             if record.settings.get("system") == "twin":
                 self.twin = None if record.error else outputs
                 continue
@@ -178,7 +219,6 @@ class CaseView:
                 self.oracle = None if record.error else outputs
                 self.oracle_error = record.error
                 continue
-            run = execution_of(record, outputs)
             if "perturbed" in record.settings:
                 self.perturbed[record.settings["perturbed"]] = run
             elif record.settings.get("executor") == "processes":

@@ -22,6 +22,7 @@ from harness.checkpoints.catalogue import checkpoint
 from harness.judge.bounds import Bounds
 from harness.record import (
     CaseRecord,
+    DriftRecord,
     EndRecord,
     ExecutionRecord,
     NoticeRecord,
@@ -82,6 +83,7 @@ class LocalCampaign:
         self._phases: dict[str, float] = defaultdict(float)
         self._counts: Counter[str] = Counter()
         self._redact: Callable[[Record], Record] = Redactor() if spec.redact else lambda r: r
+        self._drifted = False
 
     def run(self) -> EndRecord:
         """Execute, judge, search for causes; returns the last record written."""
@@ -114,7 +116,7 @@ class LocalCampaign:
                 _stop(seat)
         end = EndRecord(
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
-            exit_code=exit_code(self._counts),
+            exit_code=1 if self._drifted else exit_code(self._counts),
             counts=dict(self._counts),
             seconds=time.monotonic() - began,
             phases=dict(self._phases),
@@ -200,10 +202,14 @@ class LocalCampaign:
             bounds=bounds,
         )
         pairs: list[PairRecord] = []
+        drifts: list[DriftRecord] = []
         for record in judge.judge(cases):
             self._writer.append(self._redact(record))
             if isinstance(record, PairRecord):
                 pairs.append(record)
+            elif isinstance(record, DriftRecord):
+                drifts.append(record)
+        self._drifted |= any(drift.outcome is Outcome.FAIL for drift in drifts)
         counts = Counter(str(pair.outcome) for pair in pairs)
         self._counts.update(counts)
         self._phases["judge"] += time.monotonic() - began

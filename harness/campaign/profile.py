@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from harness.campaign.relate import RelationPlan
 from harness.checkpoints.catalogue import checkpoint
+from harness.relations import RELATIONS
 from harness.strategies.lengths import Edges
 
 FENCED_COPY_LAGS: Mapping[str, str] = {"stream_policy": "lag(copy@last)", "inputs": "fenced"}
@@ -18,6 +20,10 @@ SETTINGS: tuple[Mapping[str, str], ...] = (
     {"stream_policy": "lag(compute@first)", "inputs": "fenced"},
 )
 """Rotated over the cases. Every stream lags in turn; async can act where the copy stream does."""
+
+
+EVERYDAY = RelationPlan(names=tuple(name for name in RELATIONS if name != "soak"))
+"""One relation a case: a run or two of a few prompts beside the case's sixteen or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +48,7 @@ class CheckpointPlan:
     """Cells of a case: `lattice`, or `alone` (the baseline, each value alone, all together)."""
     block_size: int = 16
     tasks: tuple[str, ...] = ("embed", "token_embed", "score")
+    relations: RelationPlan = EVERYDAY
 
     @property
     def edges(self) -> Edges:

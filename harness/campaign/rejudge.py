@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.campaign.judging import CaseView, CheckpointJudge, Executed, executed
+from harness.campaign.judging import (
+    CaseView,
+    CheckpointJudge,
+    Executed,
+    Verdicts,
+    executed,
+)
 from harness.campaign.outputs import OutputStore
 from harness.campaign.spec import RunSpec
 from harness.judge.against_oracle import ORACLE, least_cap
@@ -19,12 +25,13 @@ from harness.judge.tolerance import BucketKey
 from harness.judge.verdict import pair_id
 from harness.record import (
     Comparison,
+    DriftRecord,
     Outcome,
     PairRecord,
-    PowerRecord,
     Record,
     RunManifest,
     Tier,
+    exit_code,
     read_manifest,
     read_records,
 )
@@ -53,7 +60,7 @@ class Rejudged:
     manifest: RunManifest
     records: tuple[Record, ...]
     """Everything that the run had recorded."""
-    judged: tuple[PowerRecord | PairRecord, ...]
+    judged: tuple[Verdicts, ...]
     needs: tuple[Need, ...]
     beyond: tuple[PairRecord, ...]
     """Failures that no tolerance excuses: bits of the exact tier, norms, order, races."""
@@ -65,6 +72,11 @@ class Rejudged:
     @property
     def counts(self) -> Counter[str]:
         return Counter(str(pair.outcome) for pair in self.pairs)
+
+    @property
+    def exit_code(self) -> int:
+        drifted = any(isinstance(r, DriftRecord) and r.outcome is Outcome.FAIL for r in self.judged)
+        return 1 if drifted else exit_code(self.counts)
 
     @property
     def before(self) -> Mapping[str, PairRecord]:
@@ -82,7 +94,7 @@ def rejudge(folder: Path, rules: Rules) -> Rejudged:
     """Judge every pair of a run again from its records and outputs. Raises RecordError."""
     manifest, records = read_manifest(folder), list(read_records(folder))
     benches = _Benches(manifest, folder)
-    judged: list[PowerRecord | PairRecord] = []
+    judged: list[Verdicts] = []
     needs: list[Need] = []
     beyond: list[PairRecord] = []
     for name, cases in executed(records).items():
@@ -105,7 +117,7 @@ def rejudge(folder: Path, rules: Rules) -> Rejudged:
     )
 
 
-def _failures(records: Sequence[Record] | Iterator[PowerRecord | PairRecord]) -> list[PairRecord]:
+def _failures(records: Sequence[Record] | Iterator[Verdicts]) -> list[PairRecord]:
     return [r for r in records if isinstance(r, PairRecord) and r.outcome is Outcome.FAIL]
 
 

@@ -36,7 +36,7 @@ def space_of(
         vocab_size=int(config["vocab_size"]),
         edges=plan.edges,
         max_num_seqs=plan.max_num_seqs,
-        reserved=_special_tokens(folder),
+        reserved=special_tokens(folder),
         count=count,
         pair_overhead=max(0, overhead),
         max_case_tokens=plan.max_case_tokens,
@@ -54,7 +54,8 @@ def draw(space: CaseSpace, plan: CheckpointPlan, seed: int) -> list[Case]:
     return [*long, *draw_cases(space, plan.cases - len(long), seed)]
 
 
-def _special_tokens(folder: Path) -> frozenset[int]:
+def special_tokens(folder: Path) -> frozenset[int]:
+    """Token ids that a drawn prompt may not hold."""
     path = folder / "tokenizer.json"
     if not path.exists():
         return frozenset()

@@ -11,7 +11,8 @@ from harness.axes import chosen_cells, face
 from harness.campaign.execute import CaseExecutor, Clock
 from harness.campaign.outputs import OutputStore
 from harness.campaign.reference import CaseReference
-from harness.campaign.space import draw, space_of
+from harness.campaign.relate import Relator
+from harness.campaign.space import draw, space_of, special_tokens
 from harness.campaign.spec import Job, RunSpec
 from harness.case import Case, CaseError, case_from_json
 from harness.checkpoints.catalogue import checkpoint, path_of
@@ -28,7 +29,7 @@ class Workbench:
     def __init__(self, spec: RunSpec, name: str, folder: Path) -> None:
         self.spec, self.plan = spec, spec.plan(name)
         self.checkpoint = checkpoint(name)
-        path = path_of(name)
+        self._path = path = path_of(name)
         self.system = factory(spec.system)(
             Assignment(
                 checkpoint=self.checkpoint,
@@ -66,8 +67,21 @@ class Workbench:
             attempts=spec.profile_object.attempts,
             axes=spec.axes,
             clock=self.clock,
+            relator=self._relator() if spec.system == "engine" else None,
         )
-        self._path = path
+
+    def _relator(self) -> Relator:
+        """For our engine only: a relation's witness is read from the steps that ran."""
+        token: int | None = getattr(self.system, "refused_token", None)
+        refused = frozenset(() if token is None else (token,))
+        return Relator(
+            plan=self.plan.relations,
+            system=self.system,
+            causal=self.causal,
+            vocabulary=self.vocabulary,
+            max_model_len=self.plan.max_model_len,
+            reserved=special_tokens(self._path) | refused,
+        )
 
     @property
     def causal(self) -> bool:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from harness.cli.folders import home
+from harness.registry import RegistryError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -15,6 +16,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
     # Compiled code is kept with the runs, so that it can be cached, moved and deleted with them.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(home().resolve() / "compiled"))
-    from harness.cli.app import run_app
+    try:
+        from harness.cli.app import run_app
+    except RegistryError as error:  # the tables of axes and relations are read at import
+        sys.stderr.write(f"parity: {error}\n")
+        return 2
 
     return run_app(list(sys.argv[1:] if arguments is None else arguments))

@@ -23,6 +23,7 @@ from harness.cli import (
     models,
     replay,
     report,
+    rivals,
     run,
     serve,
     systems,
@@ -32,6 +33,7 @@ from harness.cli.bisect import BISECT, UNTESTABLE
 from harness.cli.errors import UsageError
 from harness.judge.tolerance import ToleranceError
 from harness.record import RecordError
+from harness.registry import RegistryError
 from harness.systems.base import SystemUnavailable
 from reports.gate.rules import RulesError
 
@@ -43,6 +45,7 @@ REFUSALS = (
     CaseError,
     CheckpointError,
     RecordError,
+    RegistryError,
     RulesError,
     SystemUnavailable,
     ToleranceError,
@@ -98,6 +101,7 @@ app.command("report")(report.report)
 app.command("diff")(diff.diff)
 app.command("gate")(gate.gate)
 app.command("faults")(faults.faults)
+app.command("rivals")(rivals.rivals)
 app.command("axes")(axes.axes)
 app.command("approve")(approve.approve)
 app.command("calibrate")(calibrate.calibrate)

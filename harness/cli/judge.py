@@ -32,7 +32,6 @@ def judge(
     from harness.campaign.rejudge import rejudge
     from harness.cli.folders import run_folder
     from harness.judge.rules import Rules, read_rules
-    from harness.record import exit_code
 
     rules = Rules() if tolerance is None else read_rules(tolerance)
     folder = run_folder(run)
@@ -42,7 +41,7 @@ def judge(
         _print_json(found, target)
     else:
         _print(found, target)
-    raise typer.Exit(exit_code(found.counts))
+    raise typer.Exit(found.exit_code)
 
 
 def _write(folder: Path, found: Rejudged, tolerance: Path | None) -> Path:
@@ -51,13 +50,13 @@ def _write(folder: Path, found: Rejudged, tolerance: Path | None) -> Path:
 
     from harness.cli.run import new_run_id
     from harness.record import (
+        DriftRecord,
         EndRecord,
         FindingRecord,
         NoticeRecord,
         PairRecord,
         PowerRecord,
         RunWriter,
-        exit_code,
     )
 
     name = new_run_id()
@@ -76,15 +75,15 @@ def _write(folder: Path, found: Rejudged, tolerance: Path | None) -> Path:
             detail="" if tolerance is None else tolerance.read_text(encoding="utf-8"),
         )
     )
-    old = (PairRecord, PowerRecord, EndRecord, FindingRecord)  # findings explain the old verdicts
+    # Findings explain the old verdicts.
+    old = (PairRecord, PowerRecord, DriftRecord, EndRecord, FindingRecord)
     for record in (*(r for r in found.records if not isinstance(r, old)), *found.judged):
         writer.append(record)
-    counts = dict(found.counts)
     writer.append(
         EndRecord(
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
-            exit_code=exit_code(counts),
-            counts=counts,
+            exit_code=found.exit_code,
+            counts=dict(found.counts),
             seconds=0.0,
         )
     )
@@ -95,6 +94,8 @@ def _write(folder: Path, found: Rejudged, tolerance: Path | None) -> Path:
 def _print(found: Rejudged, target: Path) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from harness.record import DriftRecord, Outcome
 
     console = Console()
     counts = found.counts
@@ -122,6 +123,9 @@ def _print(found: Rejudged, target: Path) -> None:
             f"{need.in_force:.3g}" + (" exceeded" if need.needed > need.in_force else ""),
         )
     console.print(table)
+    for record in found.judged:
+        if isinstance(record, DriftRecord) and record.outcome is Outcome.FAIL:
+            console.print(record.reason, highlight=False)
     if found.beyond:
         console.print(f"{len(found.beyond)} fail at any tolerance, among them:", highlight=False)
         for pair in found.beyond[:5]:

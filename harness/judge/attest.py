@@ -98,13 +98,35 @@ def unattested(
     # Some axes change the plan by nature; batch_invariant is the attestation that they may.
     if tier is Tier.EXACT and not any(ALL_AXES[n].replans for n in axes):
         needed += [(key, a.witness.get(key), b.witness.get(key)) for key in SAME_BITS]
+    return _unequal(needed, tier) or _undeclared_action(subject, a, b, axes)
+
+
+def unlike(a: Execution, b: Execution, tier: Tier, *, same_plan: bool) -> str | None:
+    """Why a follow-up is no fair one: it ran in another cell, or on another machine or setting."""
+    if dict(a.cell) != dict(b.cell):
+        return f"the follow-up ran in {dict(b.cell)}, the case in {dict(a.cell)}"
+    names = sorted({*a.settings, *b.settings} - {"relation"})
+    other = [n for n in names if a.settings.get(n) != b.settings.get(n)]
+    if other:
+        return f"the follow-up also differs in the settings {', '.join(other)}"
+    needed = [
+        ("num_threads", _threads(a), _threads(b)),
+        *((key, a.witness.get(key), b.witness.get(key)) for key in SHARED),
+    ]
+    if tier is Tier.EXACT and same_plan:
+        needed += [(key, a.witness.get(key), b.witness.get(key)) for key in SAME_BITS]
+    return _unequal(needed, tier)
+
+
+def _unequal(needed: Sequence[tuple[str, Json, Json]], tier: Tier) -> str | None:
+    """The first attestation that differs, or is missing where bits rest on it."""
     for key, mine, other in needed:
         if tier is Tier.EXACT and (mine is None or other is None):
             side = "A" if mine is None else "B"
             return f"held to the same bits, but side {side} does not attest its {key}"
         if _plain(mine) != _plain(other):
             return f"the sides also differ in {key}: {_difference(mine, other)}"
-    return _undeclared_action(subject, a, b, axes)
+    return None
 
 
 def _plain(value: Json) -> Json:

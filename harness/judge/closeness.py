@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.judge import lists
 from harness.judge.bounds import Bounds
 from harness.judge.distances import Distances, distances, furthest
 from harness.judge.metrics import (
@@ -15,8 +16,6 @@ from harness.judge.metrics import (
     max_abs,
     norm_ratio,
     one_minus_cosine,
-    rank_inversions,
-    similarity_drift,
 )
 from harness.judge.output import Float64, Output, OutputKind, Outputs
 from harness.judge.subject import Subject
@@ -46,24 +45,13 @@ def nearer(error_a: float, error_b: float, metric: str) -> str:
     return f"against float64, {side} is nearer ({metric} A {error_a:.3g}, B {error_b:.3g})"
 
 
-def _informative(subject: Subject, a: Outputs, b: Outputs, near: float) -> list[Measurement]:
+def _informative(subject: Subject, a: Outputs, b: Outputs) -> list[Measurement]:
     """Numbers that explain a difference and decide nothing."""
     pairs = list(zip(a, b, strict=True))
     found = [Measurement(metric="max_abs", value=_worst(max_abs, pairs))]
     if subject.kind.vector:
         found.append(Measurement(metric="one_minus_cosine", value=_worst(one_minus_cosine, pairs)))
         found.append(Measurement(metric="norm_ratio", value=_worst(norm_ratio, pairs)))
-    if len(pairs) > 1 and not subject.kind.token_level:
-        if subject.kind.vector:
-            found.append(Measurement(metric="similarity_drift", value=similarity_drift(a, b)))
-        elif all(x.size == 1 for x, _ in pairs):
-            found.append(
-                Measurement(
-                    metric="rank_inversions",
-                    value=float(rank_inversions(a, b, near)),
-                    why=f"scores within {2 * near:.3g} of each other count as tied",
-                )
-            )
     return found
 
 
@@ -100,7 +88,8 @@ def exact(subject: Subject, a: Outputs, b: Outputs, oracle: Outputs | None) -> C
     # A sign of zero is a bit that differs at no distance: then the first such prompt is the worst.
     worst = _largest(errors if any(errors) else [float(d.differing) for d in differences])
     measurements.append(Measurement(metric=kind.metric, value=errors[worst]))
-    measurements += _informative(subject, a, b, 0.0)
+    between = lists.measured(subject, a, b, 0.0)
+    measurements += [*_informative(subject, a, b), *between]
     failure = f"prompt {worst}: A and B differ in {total} elements by up to {ulp} ulp"
     if oracle is not None:
         error_a, error_b = (error(kind, side[worst], oracle[worst]) for side in (a, b))
@@ -125,19 +114,24 @@ def bounded(
     measurements = [
         *_measurements(rows),
         *(m for whole in wholes for m in _measurements(whole, "matrix_")),
-        *_informative(subject, a, b, 2 * rows.bound.oracle),
+        *_informative(subject, a, b),
     ]
-    failure = ""
+    widest = max(p.bound.oracle for p in found[subject.kind])
+    between = lists.measured(subject, a, b, widest)
+    measurements += between
+    failure = lists.failures(between)
     if failed is not None:
         metric = failed.kind.metric
-        failure = (
+        told = (
             f"prompt {failed.prompt}: A and B differ ({metric} {failed.apart:.3g}); "
             f"{nearer(failed.a, failed.b, metric)}, bound {failed.bound.oracle:.3g}"
         )
+        failure = "; ".join(filter(None, (told, failure)))
+    crossed = lists.crossings(subject, a, b, bounds.rules.thresholds)
     return Closeness(
         failure=failure,
         measurements=tuple(measurements),
-        warnings=_warnings([p for prompts in found.values() for p in prompts]),
+        warnings=(*_warnings([p for prompts in found.values() for p in prompts]), *crossed),
         worst_prompt=(failed or rows).prompt,
     )
 

@@ -1,5 +1,7 @@
 """Power: the proof that an output could have shown a difference, once per case on the baseline.
 
+Movements are multiples of the case's own tolerance.
+
 A model that ignores its input agrees with itself under every configuration. A case counts only
 when its output moves by at least 100 reordered tolerances as its input is perturbed.
 """
@@ -17,7 +19,7 @@ from harness.judge.metrics import row_errors
 from harness.judge.output import Output, Outputs
 from harness.judge.subject import Subject
 from harness.judge.tolerance import power_factor
-from harness.record import Measurement, PowerRecord
+from harness.record import Measurement, PowerRecord, Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class Perturbation:
     """One prompt's output after one change to its input."""
 
     name: str
-    """Say which change, e.g. `first token replaced`."""
+    """Say what was changed, e.g. `first chunk`."""
     prompt: int
     token: int
     """Index of the first token that changed, counted in the prompt's own tokens."""
@@ -33,7 +35,7 @@ class Perturbation:
 
 
 def _movements(
-    subject: Subject, before: Output, change: Perturbation, threshold: float, *, causal: bool
+    subject: Subject, before: Output, change: Perturbation, tolerance: float, *, causal: bool
 ) -> list[Measurement]:
     where = f"prompt {change.prompt}, {change.name}"
     if before.shape != change.output.shape:
@@ -41,32 +43,24 @@ def _movements(
             f"{where}: a perturbation keeps the output's shape, expected {before.shape}, got "
             f"{change.output.shape}; replace tokens, do not add or remove any"
         )
-    rows = row_errors(subject.kind, change.output, before)
+    rows = row_errors(subject.kind, change.output, before) / tolerance
     factor = power_factor(subject.dtype)
-    unit, why = subject.kind.metric, f"{factor:g} reordered tolerances of the bucket"
+    why = f"one tolerance of the bucket is {subject.kind.metric} {tolerance:.3g}"
+
+    def movement(value: float, bound: float, which: str = "") -> Measurement:
+        name = f"{where}{which}"
+        return Measurement(metric=name, value=value, bound=bound, unit="tolerances", why=why)
+
     if not subject.kind.token_level:
-        value = float(np.max(rows, initial=0.0))
-        return [Measurement(metric=where, value=value, bound=threshold, unit=unit, why=why)]
+        return [movement(float(np.max(rows, initial=0.0)), factor)]
     # Rows before the changed token cannot see it in a causal model. Of those that can, the typical
     # one has to move plainly and none may stand still, or an error there would go unseen.
     seen = rows[change.token :] if causal else rows
     if seen.size == 0:
-        return [Measurement(metric=where, value=0.0, bound=threshold, unit=unit, why=why)]
+        return [movement(0.0, factor)]
     return [
-        Measurement(
-            metric=f"{where}, median row",
-            value=float(np.median(seen)),
-            bound=threshold,
-            unit=unit,
-            why=why,
-        ),
-        Measurement(
-            metric=f"{where}, stillest row",
-            value=float(np.min(seen)),
-            bound=threshold / factor,
-            unit=unit,
-            why="one reordered tolerance: a row that stands still could not show an error either",
-        ),
+        movement(float(np.median(seen)), factor, ", median row"),
+        movement(float(np.min(seen)), 1.0, ", stillest row"),
     ]
 
 
@@ -92,7 +86,7 @@ def power(
             subject,
             baseline[change.prompt],
             change,
-            bounds.power(subject.key(change.prompt)),
+            bounds.bound(Tier.REORDERED, subject.key(change.prompt)).oracle,
             causal=causal,
         )
     ]

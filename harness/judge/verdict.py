@@ -12,6 +12,7 @@ from harness.judge.bounds import Bounds
 from harness.judge.closeness import bounded, exact
 from harness.judge.metrics import num_non_finite
 from harness.judge.output import Outputs
+from harness.judge.own_checks import own
 from harness.judge.subject import Execution, Subject
 from harness.record import Comparison, Measurement, Outcome, PairRecord, PowerRecord, Tier
 
@@ -63,11 +64,11 @@ def judge_pair(
     declared = differing(a.cell, b.cell) if axes is None else tuple(axes)
     tier = tier_between(declared, a.witness, b.witness)
     verdict = (
-        _runs(a, b)
+        crashed(a, b)
         or _inapplicable(inapplicable)
         or _fair(subject, a, b, comparison, declared, settings, tier)
-        or _sound(subject, a, b)
-        or _close(subject, tier, a, b, oracle, power, bounds)
+        or sound(subject, a, b)
+        or compared(subject, tier, a, b, oracle, power, bounds)
     )
     return PairRecord(
         pair_id=pair_id(comparison, a.execution_id, b.execution_id),
@@ -91,7 +92,8 @@ def judge_pair(
     )
 
 
-def _runs(a: Execution, b: Execution) -> Verdict | None:
+def crashed(a: Execution, b: Execution) -> Verdict | None:
+    """ERROR when a side did not end in outputs."""
     for side, run in (("A", a), ("B", b)):
         if run.error:
             return Verdict(
@@ -127,7 +129,7 @@ def _fair(
     return None
 
 
-def _sound(subject: Subject, a: Execution, b: Execution) -> Verdict | None:
+def sound(subject: Subject, a: Execution, b: Execution) -> Verdict | None:
     """Everything a pair can fail by before any two numbers are compared."""
     if not any(output.size for run in (a, b) for output in run.outputs):
         return Verdict(outcome=Outcome.VACUOUS, reason="nothing was compared: no output element")
@@ -154,7 +156,7 @@ def oracle_mismatch(outputs: Outputs, oracle: Outputs) -> str | None:
     return f"the oracle's outputs of prompts {broken} are not finite" if broken else None
 
 
-def _close(
+def compared(
     subject: Subject,
     tier: Tier,
     run_a: Execution,
@@ -181,6 +183,7 @@ def _close(
     for side, outputs in (("A", a), ("B", b)):
         failures.append(checks.norm(subject, side, outputs, oracle) or "")
         failures.append(checks.distinct(subject, side, outputs, oracle, bounds) or "")
+        failures.append(own(subject, side, outputs, oracle))
     reason = _joined(*failures, attest.hazards(run_a, run_b))
     outcome = Outcome.FAIL if reason else Outcome.PASS
     if outcome is Outcome.PASS:

@@ -9,15 +9,17 @@ This package is the public face; its modules hold one noun each.
 
 from __future__ import annotations
 
+from harness.record.drift import DriftRecord
 from harness.record.execution import CaseRecord, ExecutionRecord, RefusalRecord
 from harness.record.finding import Divergence, FindingRecord, TruthRow
 from harness.record.json_data import Json, RecordError, to_json
 from harness.record.kinds import RECORD_TYPES, Record, manifest_from_json, record_from_json
 from harness.record.manifest import FORMAT_VERSION, AxisInfo, CheckpointInfo, RunManifest
-from harness.record.outcome import Comparison, Outcome, Tier, exit_code
+from harness.record.outcome import Comparison, Expectation, Outcome, Tier, exit_code
 from harness.record.pair import Measurement, PairRecord, PowerRecord
 from harness.record.progress import EndRecord, NoticeRecord
 from harness.record.reader import read_manifest, read_records
+from harness.record.relation import Match, RelationRecord
 from harness.record.writer import RunWriter
 
 __all__ = [
@@ -28,10 +30,13 @@ __all__ = [
     "CheckpointInfo",
     "Comparison",
     "Divergence",
+    "DriftRecord",
     "EndRecord",
     "ExecutionRecord",
+    "Expectation",
     "FindingRecord",
     "Json",
+    "Match",
     "Measurement",
     "NoticeRecord",
     "Outcome",
@@ -40,6 +45,7 @@ __all__ = [
     "Record",
     "RecordError",
     "RefusalRecord",
+    "RelationRecord",
     "RunManifest",
     "RunWriter",
     "Tier",

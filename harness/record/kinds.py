@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.record.decoding import build
+from harness.record.drift import DriftRecord
 from harness.record.execution import CaseRecord, ExecutionRecord, RefusalRecord
 from harness.record.finding import FindingRecord
 from harness.record.json_data import Json, RecordError
 from harness.record.manifest import FORMAT_VERSION, RunManifest
 from harness.record.pair import PairRecord, PowerRecord
 from harness.record.progress import EndRecord, NoticeRecord
+from harness.record.relation import RelationRecord
 
 Record = (
     CaseRecord
     | RefusalRecord
     | ExecutionRecord
+    | RelationRecord
     | PowerRecord
     | PairRecord
+    | DriftRecord
     | FindingRecord
     | NoticeRecord
     | EndRecord
@@ -29,8 +33,10 @@ RECORD_TYPES: Mapping[str, type[Record]] = {
         CaseRecord,
         RefusalRecord,
         ExecutionRecord,
+        RelationRecord,
         PowerRecord,
         PairRecord,
+        DriftRecord,
         FindingRecord,
         NoticeRecord,
         EndRecord,

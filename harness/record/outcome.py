@@ -38,6 +38,16 @@ class Comparison(StrEnum):
     """The same cell under another stream policy, input buffer or executor."""
     ORACLE = "oracle"
     """The baseline cell against the float64 oracle."""
+    RELATION = "relation"
+    """A run against a follow-up of it in the same cell (`RelationRecord`)."""
+
+
+class Expectation(StrEnum):
+    """What a relation says of a follow-up's answers."""
+
+    SAME = "same"
+    OTHER = "other"
+    """Another question: its answers differ, and are the right ones for it."""
 
 
 def exit_code(counts: Mapping[str, int]) -> int:

@@ -113,7 +113,8 @@ def _words(run: Run, counts: Counter[Outcome], *, code: int, safety: Safety) -> 
         return (
             "The answers depend on how it is run",
             f"{failed:,} of {pairs} {'differs' if failed == 1 else 'differ'} by more than the "
-            f"bound allows; {plural(len(run.findings), 'finding')} below.",
+            f"bound allows; {plural(len(run.findings), 'finding')} below."
+            + "".join(f" {d.reason}." for d in run.drifts if d.outcome is Outcome.FAIL),
         )
     if run.interrupted:
         return "No verdict: the run was interrupted", f"{pairs} had been recorded by then."

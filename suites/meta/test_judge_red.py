@@ -14,7 +14,8 @@ import pytest
 
 from harness.axes import AXES, Cell, Edge, edges, lattice
 from harness.judge import Bounds, Calibration, Execution, OracleErrors, Output, oracle_pair
-from harness.record import Comparison, Outcome, PairRecord
+from harness.judge.rules import Rules
+from harness.record import Comparison, Outcome, PairRecord, Tier
 from suites.unit.axes.witnesses import honest, liar
 from suites.unit.judge.pairs import BASE, World, edited, measured, rounded, run
 
@@ -225,6 +226,53 @@ def test_equal_outputs_that_float64_has_as_well_are_no_failure(embed: World) -> 
     truth = [embed.truth[0], embed.truth[0], *embed.truth[2:]]
     record = embed.judge(run(ASYNC, same), run(BASE, same), oracle=truth)
     assert record.outcome is Outcome.PASS, record
+
+
+# ------------------------------------------------------------------- between the prompts of a case
+
+
+def test_scores_that_change_places_beyond_a_tie(logits: World) -> None:
+    first, second = (o.data.copy() for o in logits.base[:2])
+    swapped = edited(edited(logits.base, 0, second), 1, first)
+    record = logits.judge(run(COMPILE, swapped))
+    fails(record, "pairs of prompts change their order by score")
+    assert measured(record)["rank_inversions"] >= 1
+
+
+def test_scores_that_change_places_within_a_tie_are_no_failure(logits: World) -> None:
+    close = [logits.truth[0], Output.of(logits.truth[0].float64 + 1e-7), *logits.truth[2:]]
+    world = dataclasses.replace(logits, truth=close, base=rounded(close, size=1e-9))
+    other = (world.base[0], edited(world.base, 1, close[0].float64 - 2e-7)[1], *world.base[2:])
+    record = world.judge(run(COMPILE, other))
+    assert record.outcome is Outcome.PASS, record
+    assert measured(record)["rank_inversions"] == 0
+
+
+def test_similarities_that_move_together_fail_before_any_one_answer_does(embed: World) -> None:
+    # Each answer moves towards the sum of all by nine tenths of its bound.
+    bound = embed.bounds.bound(Tier.KERNEL, embed.subject.key(1)).oracle
+    total = sum(o.float64 / np.linalg.norm(o.float64) for o in embed.truth)
+    common = total / np.linalg.norm(total)
+    moved = tuple(
+        Output.of((o.float64 + 0.9 * bound * np.linalg.norm(o.float64) * common).astype("float32"))
+        for o in embed.truth
+    )
+    record = embed.judge(run(COMPILE, moved))
+    fails(record, "a similarity of two prompts changes by")
+    found = {m.metric: m for m in record.measurements}
+    assert not found["oracle_error"].exceeded
+    assert found["similarity_drift"].exceeded
+
+
+def test_a_score_on_another_side_of_a_users_threshold_is_told(logits: World) -> None:
+    threshold = float(logits.base[2].data[0]) - 1e-7
+    bounds = dataclasses.replace(logits.bounds, rules=Rules(thresholds=(threshold,)))
+    below = edited(logits.base, 2, logits.base[2].data - np.float32(3e-7))
+    record = logits.judge(run(COMPILE, below), bounds=bounds)
+    assert record.outcome is Outcome.PASS, record
+    assert any("prompt 2: logit" in w and "the threshold" in w for w in record.warnings)
+    assert not logits.judge(run(COMPILE, logits.base), bounds=bounds).warnings
+    assert not logits.judge(run(COMPILE, below)).warnings
 
 
 # --------------------------------------------------------------------- nothing passes vacuously

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from harness.judge import Output, Perturbation, power
+from harness.record import Tier
 from suites.unit.judge.pairs import World, edited, rounded
 
 POINT = 12
@@ -104,5 +105,16 @@ def test_a_blind_movement_is_told_with_what_it_needed(embed: World) -> None:
     record = power(embed.subject, embed.base, [change(embed.base[0])], embed.bounds, causal=True)
     (movement,) = record.movements
     assert movement.value == 0
-    assert movement.bound == embed.bounds.power(embed.subject.key(0))
+    assert (movement.bound, movement.unit) == (100, "tolerances")
+    tolerance = embed.bounds.bound(Tier.REORDERED, embed.subject.key(0)).oracle
     assert "prompt 0, token replaced" in movement.metric
+    assert f"one tolerance of the bucket is relative_l2 {tolerance:.3g}" in movement.why
+
+
+def test_a_movement_is_told_in_tolerances_of_the_case(embed: World) -> None:
+    tolerance = embed.bounds.bound(Tier.REORDERED, embed.subject.key(0)).oracle
+    moved = Output.of(embed.base[0].float64 * (1 + 250 * tolerance))
+    (movement,) = power(
+        embed.subject, embed.base, [change(moved)], embed.bounds, causal=True
+    ).movements
+    assert movement.value == pytest.approx(250, rel=1e-6)

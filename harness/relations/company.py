@@ -1,0 +1,48 @@
+"""A prompt's answer does not depend on who else is in the batch: other company."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.record import Expectation, Match, Tier
+from harness.relations.base import Asked, FollowUp, Plan, Relation, companions, renewed
+
+
+def _follow_ups(asked: Asked) -> Sequence[FollowUp] | str:
+    """One prompt beside a stranger before it and a short one after it, and beside its twin."""
+    draw = asked.draw("company")
+    index = draw.randrange(len(asked.prompts))
+    prompt, encoded = asked.case.prompts[index], asked.prompts[index]
+    length = len(encoded.token_ids)
+    long, short = asked.stranger(draw, length // 2 + 8), asked.stranger(draw, 1)
+    sides = [long, (prompt, encoded), short]
+    return [
+        FollowUp(
+            variant="among strangers",
+            case=renewed(asked.case, [p for p, _ in sides]),
+            prompts=tuple(e for _, e in sides),
+            matches=(Match(prompt=index, follow_up=1),),
+        ),
+        FollowUp(
+            variant="beside its twin",
+            case=renewed(asked.case, [prompt, prompt]),
+            prompts=(encoded, encoded),
+            matches=(Match(prompt=index, follow_up=0), Match(prompt=index, follow_up=1)),
+        ),
+    ]
+
+
+def _witness(plan: Plan, other: Plan, matches: Sequence[Match]) -> str | None:  # noqa: ARG001
+    if not any(companions(other, match.follow_up) for match in matches):
+        return "the follow-up's prompt shared no step with another"
+    return None
+
+
+COMPANY = Relation(
+    name="company",
+    meaning="a prompt answers alike beside strangers of other lengths, and beside its twin",
+    tier=Tier.REORDERED,
+    expects=Expectation.SAME,
+    follow_ups=_follow_ups,
+    witness=_witness,
+)

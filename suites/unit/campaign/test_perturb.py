@@ -1,0 +1,43 @@
+"""Power is proved chunk by chunk: the first, the middle and the last are changed."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.campaign.perturb import PERTURBATIONS, perturbed, places
+from harness.systems.base import Encoded
+
+
+def test_a_long_prompt_is_changed_at_the_start_of_three_chunks() -> None:
+    assert [places(name, [70], 16)[0] for name in PERTURBATIONS] == [0, 32, 64]
+
+
+def test_a_chunk_that_is_another_is_not_changed_twice() -> None:
+    lengths = [1, 16, 17, 33]
+    assert dict(places("first chunk", lengths, 16)) == {0: 0, 1: 0, 2: 0, 3: 0}
+    assert dict(places("last chunk", lengths, 16)) == {2: 16, 3: 32}
+    assert dict(places("middle chunk", lengths, 16)) == {3: 16}
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=60), min_size=1, max_size=4),
+    st.integers(1, 20),
+)
+def test_one_token_of_each_chosen_prompt_changes(prompts: list[list[int]], chunk: int) -> None:
+    encoded = [Encoded(token_ids=tuple(tokens)) for tokens in prompts]
+    lengths = [len(tokens) for tokens in prompts]
+    for name in PERTURBATIONS:
+        chosen, changed = perturbed(name, encoded, chunk)
+        wanted = places(name, lengths, chunk)
+        assert chosen == tuple(wanted)
+        for prompt, new in zip(chosen, changed, strict=True):
+            old = encoded[prompt].token_ids
+            differing = [
+                i
+                for i, pair in enumerate(zip(old, new.token_ids, strict=True))
+                if pair[0] != pair[1]
+            ]
+            assert differing == [wanted[prompt]]
+            assert min(new.token_ids) >= 0
+    assert len(places("first chunk", lengths, chunk)) == len(prompts)
