@@ -66,7 +66,11 @@ CASES: list[tuple[str, str, int, Activation]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "architecture", "labels", "activation"), CASES, ids=str)
+@pytest.mark.parametrize(
+    ("name", "architecture", "labels", "activation"),
+    CASES,
+    ids=[f"{name}-{architecture}-{labels}" for name, architecture, labels, _ in CASES],
+)
 def test_classifiers_are_hugging_faces(
     tmp_path: Path, name: str, architecture: str, labels: int, activation: Activation
 ) -> None:
