@@ -27,6 +27,8 @@ class RunSpec:
     """The system's own options."""
     dtype: str = "float32"
     """dtype the system is to compute in."""
+    cells: str = ""
+    """`lattice` or `alone`; empty: as each checkpoint's plan has it."""
     redact: bool = False
     """Keep prompts out of the records."""
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -36,6 +38,8 @@ class RunSpec:
         """The profile's plan for a checkpoint, in the run's own sizes."""
         plan = self.profile_object.plan(name)
         changes: dict[str, Any] = dict(self.sizes)
+        if self.cells:
+            changes["choice"] = self.cells
         if self.system != "engine":
             changes["shards"] = 1  # a shard would load the system once more
         return replace(plan, **changes)

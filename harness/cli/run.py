@@ -77,6 +77,10 @@ def run(
         float | None,
         typer.Option(help="Of two deployments: most they may differ; default: as measured"),
     ] = None,
+    cells: Annotated[
+        str | None,
+        typer.Option(help="lattice: every cell; alone: the baseline, each switch alone, and all"),
+    ] = None,
     redact: Annotated[
         bool, typer.Option("--redact", help="Keep prompts out of records and report")
     ] = False,
@@ -121,6 +125,7 @@ def run(
         options=options_of(set_ or []) | ({} if url is None else {"url": url}),
         dtype=dtype,
         sizes=sizes_of(size or []),
+        cells=cells or "",
         redact=redact,
     )
     folder = runs_root() / new_run_id()
@@ -160,11 +165,14 @@ def build_spec(
     options: Mapping[str, Any] | None = None,
     dtype: str = "float32",
     sizes: Mapping[str, int] | None = None,
+    cells: str = "",
     redact: bool = False,
 ) -> tuple[RunSpec, list[str]]:
     """Check every option and say what cannot be had; UsageError names the valid choices."""
     if profile not in PROFILES:
         raise UsageError(f"unknown profile {profile!r}; valid: {', '.join(PROFILES)}")
+    if cells not in ("", "lattice", "alone"):
+        raise UsageError(f"unknown cells {cells!r}; valid: lattice, alone")
     names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     axes = tuple(axis.name for axis in select(names))
     for name in models:
@@ -213,6 +221,7 @@ def build_spec(
         options=options or {},
         dtype=dtype,
         sizes=sizes or {},
+        cells=cells,
         redact=redact,
     )
     if system != "engine":
@@ -248,6 +257,8 @@ def manifest_of(
         command += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     if spec.dtype != "float32":
         command += ["--dtype", spec.dtype]
+    if spec.cells:
+        command += ["--cells", spec.cells]
     if spec.redact:
         command += ["--redact"]
     command += [part for name, n in spec.sizes.items() for part in ("--size", f"{name}={n}")]

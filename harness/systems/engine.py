@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -73,20 +73,20 @@ def engine(assignment: Assignment) -> EngineSystem:
     """Factory. No options of its own: what a cell does not say stands in the configuration."""
     if assignment.options:
         raise SystemUnavailable(f"engine has no options, got {sorted(assignment.options)}")
-    return EngineSystem(
-        EngineOptions(
-            model=assignment.folder,
-            chunk=assignment.chunk,
-            max_num_seqs=assignment.max_num_seqs,
-            max_model_len=assignment.max_model_len,
-            block_size=assignment.block_size,
-            long_prefill_token_threshold=assignment.long_prefill_token_threshold,
-            batch_invariant=assignment.batch_invariant,
-            dtype=assignment.dtype,
-            worker_timeout_s=assignment.timeout_s,
-            settings=assignment.settings,
-        )
+    options = EngineOptions(
+        model=assignment.folder,
+        chunk=assignment.chunk,
+        max_num_seqs=assignment.max_num_seqs,
+        max_model_len=assignment.max_model_len,
+        block_size=assignment.block_size,
+        long_prefill_token_threshold=assignment.long_prefill_token_threshold,
+        batch_invariant=assignment.batch_invariant,
+        dtype=assignment.dtype,
+        worker_timeout_s=assignment.timeout_s,
     )
+    if assignment.settings:
+        options = replace(options, settings=assignment.settings)
+    return EngineSystem(options)
 
 
 class EngineSession:

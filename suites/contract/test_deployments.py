@@ -18,7 +18,7 @@ TRAFFIC = (
     {"task": "embed", "prompts": [SECRET, "rain falls", "two and two"]},
     {"task": "score", "prompts": [{"query": "rain?", "document": d} for d in (SECRET, "water")]},
 )
-PLAIN = 'model = "tiny-qwen3"\n[sizes]\nmax_model_len = 320\nchunk = 16\nmax_num_seqs = 2\n'
+PLAIN = 'model = "tiny-qwen3"\n[sizes]\nmax_model_len = 320\nchunk = 8\nmax_num_seqs = 2\n'
 BROKEN = '''
 from harness.judge.output import Output
 from harness.systems.engine import engine

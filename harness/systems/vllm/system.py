@@ -281,5 +281,7 @@ class VllmSession:
 
 
 def _output(item: Mapping[str, Any]) -> Output:
-    data = np.frombuffer(base64.b64decode(item["data"]), dtype="<f4")
-    return Output.of(np.atleast_1d(data.reshape(item["shape"])).astype(np.float32))
+    dtype = str(item["dtype"])
+    stored = "uint16" if dtype == "bfloat16" else dtype  # numpy has no bfloat16: its bits
+    data = np.frombuffer(base64.b64decode(item["data"]), dtype=stored).reshape(item["shape"])
+    return Output(data=np.atleast_1d(data).copy(), dtype=dtype)

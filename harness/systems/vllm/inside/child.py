@@ -52,7 +52,7 @@ def start(message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def run(engine: Any, message: dict[str, Any]) -> dict[str, Any]:
-    """Outputs as raw float32, bfloat16 widened, and every rank's counts."""
+    """Outputs as raw bytes in their own dtype, and every rank's counts."""
     import torch  # noqa: PLC0415 - vllm has it loaded
     from vllm import PoolingParams  # noqa: PLC0415
 
@@ -62,11 +62,13 @@ def run(engine: Any, message: dict[str, Any]) -> dict[str, Any]:
     answers = engine.encode(prompts, params, pooling_task=message["task"], use_tqdm=False)
     outputs = []
     for answer in answers:
-        data = answer.outputs.data.detach().to("cpu", torch.float32).contiguous()
+        data = answer.outputs.data.detach().cpu().contiguous()
+        bits = data.view(torch.int16) if data.dtype == torch.bfloat16 else data
         outputs.append(
             {
                 "shape": list(data.shape),
-                "data": base64.b64encode(data.numpy().astype("<f4").tobytes()).decode(),
+                "dtype": str(data.dtype).removeprefix("torch."),
+                "data": base64.b64encode(bits.numpy().tobytes()).decode(),
                 "request": answer.request_id,
                 "tokens": len(answer.prompt_token_ids),
                 "cached": getattr(answer, "num_cached_tokens", None),
