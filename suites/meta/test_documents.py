@@ -47,6 +47,8 @@ PROFILE_ROW = re.compile(
 )
 PLACEHOLDER = re.compile(r"[A-Z]+")
 MADE_AT_RUN_TIME = (".parity/", ".venv/")
+OF_ALL = {"--help", "--install-completion", "--show-completion"}
+"""Options of the command itself, whatever comes after."""
 VALUES: Mapping[str, Collection[str]] = {
     "profile": PROFILES,
     "only": ALL_AXES,
@@ -115,7 +117,7 @@ def command_lines(text: str) -> list[str]:
 def mistake(line: str) -> str | None:
     """What is wrong with the arguments of a `parity` command line; None: it would be accepted."""
     group: Any = typer.main.get_command(app)
-    name, *arguments = [part for part in shlex.split(line) if part != "--help"] or [""]
+    name, *arguments = [part for part in shlex.split(line) if part not in OF_ALL] or [""]
     if not name:
         return None
     if name not in group.commands:
