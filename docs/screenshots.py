@@ -25,7 +25,7 @@ PLANT = "stage-skips-poststep"
 WIDTH, HEIGHT = 1120, 900
 PATIENCE_MS = 180_000
 """A busy machine draws slowly."""
-MAX_HEIGHT = 1500
+MAX_HEIGHT = 2000
 """Pixels of a picture; what is further down is said in words."""
 
 
@@ -54,17 +54,16 @@ def _run(home: Path, *arguments: str) -> Path:
 
 
 def take(clean: Path, failing: Path, output: Path) -> list[Path]:
-    """The three pictures of two recorded runs."""
+    """The pictures of two recorded runs."""
     output.mkdir(parents=True, exist_ok=True)
     good, bad = load_run(clean), load_run(failing)
     pages = {
         "clean": render(good, clean / "report.html"),
         "failing": render(bad, failing / "report.html", changes(bad, good)),
     }
-    browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=_installed(), args=["--no-sandbox", "--disable-gpu"]
         )
         context = browser.new_context(
             viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light"
@@ -74,10 +73,17 @@ def take(clean: Path, failing: Path, output: Path) -> list[Path]:
         page.goto(pages["clean"].as_uri())
         shots = [_whole(page, output / "clean.png")]
         page.goto(pages["failing"].as_uri())
-        shots.append(_part(page, ".finding", output / "failing.png"))
+        shots.append(_part(page, ".finding", output / "failing.png", height=620))
+        shots.append(_part(page, ".prompt-view", output / "tokens.png"))
         shots.append(_part(page, "#changed", output / "regression.png"))
         browser.close()
     return shots
+
+
+def _installed() -> str | None:
+    """A browser on PATH; None for the one that Playwright brought."""
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    return next(filter(None, found), None)
 
 
 def _whole(page: Page, path: Path) -> Path:
@@ -87,11 +93,11 @@ def _whole(page: Page, path: Path) -> Path:
     return _shot(page, path, 0, 0, WIDTH, height)
 
 
-def _part(page: Page, selector: str, path: Path) -> Path:
+def _part(page: Page, selector: str, path: Path, *, height: float = MAX_HEIGHT) -> Path:
     box = page.locator(selector).first.bounding_box()
     if box is None:
         raise ValueError(f"{selector} is not on the page")
-    return _shot(page, path, box["x"], box["y"], box["width"], box["height"])
+    return _shot(page, path, box["x"], box["y"], box["width"], min(box["height"], height))
 
 
 def _shot(page: Page, path: Path, x: float, y: float, width: float, height: float) -> Path:

@@ -157,7 +157,7 @@ class _Compared:
         change, note = self._change(key, example, seen)
         return ChangedFinding(
             change=Change.EXPIRED if expired else change,
-            title=example.title,
+            title=_title(now or before),
             checkpoint=example.checkpoint,
             signature=key,
             before=_worst(before),
@@ -204,6 +204,14 @@ def _seen(run: Run, key: str, example: FindingRecord) -> bool | None:
         for p in run.pairs
     )
     return None if loose else False
+
+
+def _title(found: Sequence[FindingRecord]) -> str:
+    """Several findings of one identity differ in the stream policy that their titles end with."""
+    title = found[0].title
+    if len(found) == 1:
+        return title
+    return f"{title.partition(' (stream policy')[0]} ({len(found)} stream policies or cases)"
 
 
 def _worst(found: Sequence[FindingRecord]) -> str:

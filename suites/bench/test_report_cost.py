@@ -37,7 +37,8 @@ def test_a_report_of_ten_thousand_cases(tmp_path: Path) -> None:
     written = time.perf_counter() - began
     paints, filters = [], []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        path_of_browser = chromium(playwright.chromium.executable_path)
+        browser = playwright.chromium.launch(executable_path=path_of_browser, args=FLAGS)
         for _ in range(REPEATS):
             page = browser.new_page(viewport={"width": DESKTOP, "height": 900})
             page.goto(path.as_uri())

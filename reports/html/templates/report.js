@@ -286,7 +286,9 @@
     const target = location.hash && document.getElementById(location.hash.slice(1));
     if (!target) return;
     for (let e = target; e; e = e.parentElement) if (e instanceof HTMLDetailsElement) e.open = true;
-    target.scrollIntoView({ block: "center" });
+    // What is taller than the screen is read from its beginning.
+    const tall = target.getBoundingClientRect().height > innerHeight;
+    target.scrollIntoView({ block: tall ? "start" : "center" });
   };
   addEventListener("hashchange", reveal);
   if (location.hash) reveal();

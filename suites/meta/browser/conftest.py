@@ -16,8 +16,8 @@ from suites.meta.browser.visits import DESKTOP, FLAGS, RUNS, Visit, chromium
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    path = chromium()
     with sync_playwright() as playwright:
+        path = chromium(playwright.chromium.executable_path)
         started = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS)
         yield started
         started.close()

@@ -1,4 +1,4 @@
-"""`make screenshots`: three pictures of what they are called after, from runs that are named."""
+"""`make screenshots`: pictures of what they are called after, from runs that are named."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
-from suites.meta.browser.visits import chromium
 from suites.unit.reports.fixtures import clean_run, failing_run
 from suites.unit.reports.parts import CHECKPOINTS
 
@@ -27,8 +27,7 @@ def size(path: Path) -> tuple[int, int]:
     return width, height
 
 
-def test_three_pictures(tmp_path: Path) -> None:
-    chromium()
+def test_every_picture(browser: Browser, tmp_path: Path) -> None:
     clean = clean_run(num_cases=2).write(tmp_path / "clean")
     recorded = failing_run(num_cases=3, checkpoints=CHECKPOINTS[:1])
     later = replace(recorded, manifest=replace(recorded.manifest, run_id="later"))
@@ -46,8 +45,10 @@ def test_three_pictures(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     made = [Path(line) for line in done.stdout.splitlines()]
-    assert [path.name for path in made] == ["clean.png", "failing.png", "regression.png"]
+    assert [path.name for path in made] == [
+        f"{n}.png" for n in ("clean", "failing", "tokens", "regression")
+    ]
     for path in made:
         width, height = size(path)
-        assert 900 <= width <= 1120
-        assert 300 <= height <= 1500
+        assert 850 <= width <= 1120
+        assert 300 <= height <= 2000

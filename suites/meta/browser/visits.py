@@ -1,6 +1,6 @@
 """One open report, and what the browser said while it was open.
 
-Needs Debian's `chromium` package; without it the tests here fail and say how to install it.
+Needs a Chromium, which `make test` brings where it can; else these tests fail and say what to do.
 """
 
 from __future__ import annotations
@@ -38,16 +38,19 @@ FLAGS = [
 DESKTOP, PHONE = 1280, 390
 
 
-def chromium() -> str:
-    """Path of the browser; a test that needs it fails with the remedy where there is none."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def chromium(own: str) -> str:
+    """Path of a browser on PATH, else Playwright's `own`; fails with the remedy without either."""
+    found = [path for name in BROWSERS if (path := shutil.which(name)) is not None]
+    if not found and not Path(own).exists():
         pytest.fail(
-            "no chromium on PATH: the report cannot be checked in a browser. Install it as root: "
-            "apt-get update && apt-get install -y chromium",
+            "no Chromium: the report cannot be checked in a browser. Install one: apt-get install "
+            "-y chromium (as root), or .venv/bin/playwright install chromium",
             pytrace=False,
         )
-    return path
+    return (*found, own)[0]
 
 
 class Visit:
