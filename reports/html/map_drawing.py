@@ -11,7 +11,8 @@ from reports.html.heat import STEPS, Heat
 from reports.html.token_drawing import LEFT, RIGHT, WIDTH, Line, largest
 from reports.view.text import number
 
-TOP = 18
+TOP = 30
+"""Room for the name of the axis, and below it the mark of the first difference."""
 MAX_ROWS = 36
 TALL, MAP_HEIGHT = 22, 300
 """Of a row at most, and of all rows together about."""

@@ -253,7 +253,7 @@
       } else return;
       limit = PAGE;
       search();
-      document.getElementById("cases").scrollIntoView();
+      document.getElementById("cases").scrollIntoView({ behavior: "instant" });
     };
     query.addEventListener("input", changed);
     outcome.addEventListener("change", changed);
@@ -288,10 +288,14 @@
     for (let e = target; e; e = e.parentElement) if (e instanceof HTMLDetailsElement) e.open = true;
     // What is taller than the screen is read from its beginning.
     const tall = target.getBoundingClientRect().height > innerHeight;
-    target.scrollIntoView({ block: tall ? "start" : "center" });
+    // At once: a smooth way there is broken off when the browser restores its own place.
+    target.scrollIntoView({ block: tall ? "start" : "center", behavior: "instant" });
   };
   addEventListener("hashchange", reveal);
-  if (location.hash) reveal();
+  if (location.hash) {
+    reveal();
+    addEventListener("load", () => setTimeout(reveal));
+  }
 
   // Paper shows everything that is folded.
   let folded = [];
