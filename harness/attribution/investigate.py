@@ -14,7 +14,7 @@ from harness.attribution.probe import (
     tell_policies,
 )
 from harness.attribution.recorded import Failure, Group
-from harness.attribution.script import Configurable, script
+from harness.attribution.script import Configurable, Reporting, script
 from harness.attribution.shrink import Shrunk, shrink
 from harness.attribution.signature import (
     ANY_POLICY,
@@ -178,15 +178,21 @@ class Investigator:
         """Empty for a system that keeps its configuration to itself."""
         system, table = self.laboratory.system, shrunk.table
         cell, reference = table.smallest_bad, table.runs.get(baseline())
-        if (
-            not isinstance(system, Configurable)
-            or cell is None
-            or reference is None
-            or table.kind is not FailureKind.DIFFERENCE
-        ):
+        if cell is None or reference is None or table.kind is not FailureKind.DIFFERENCE:
             return ""
         alone = inline(settings)
         limit = table.states[cell].limit if worst is not None else 0.0
+        if isinstance(system, Reporting):
+            return system.report_script(
+                shrunk.case,
+                system.encode(shrunk.case),
+                title=heading,
+                reference=baseline(),
+                candidate=cell,
+                limit=limit,
+            )
+        if not isinstance(system, Configurable):
+            return ""
         return script(
             title=heading,
             case=shrunk.case,

@@ -21,6 +21,24 @@ class Configurable(Protocol):
         ...
 
 
+@runtime_checkable
+class Reporting(Protocol):
+    """A system that can tell a finding to its own tracker: a script that imports only it."""
+
+    def report_script(
+        self,
+        case: Case,
+        prompts: Sequence[Encoded],
+        *,
+        title: str,
+        reference: Mapping[str, str],
+        candidate: Mapping[str, str],
+        limit: float,
+    ) -> str:
+        """`reference` and `candidate` are cells; `limit` is how far they may be apart."""
+        ...
+
+
 _SCRIPT = '''\
 """{title}
 

@@ -6,6 +6,7 @@ import base64
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from harness.systems.base import Assignment, Encoded, Refused, SystemFailed, Sys
 from harness.systems.base import SystemUnavailable as Unavailable
 from harness.systems.tokens import PromptTokens
 from harness.systems.vllm.process import Child
+from harness.systems.vllm.standalone import script
 from harness.systems.vllm.steps import padded, ranks, read_steps
 
 INSIDE = Path(__file__).parent / "inside"
@@ -31,6 +33,8 @@ ENVIRONMENT: Mapping[str, str] = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
+CRASHES = 2
+"""How often a fresh engine may fail on its first case before a cell is given up."""
 START_TIMEOUT_S = 900
 """A start takes half a minute on two free cores and many times that on busy ones."""
 _TASKS = {"score": "classify", "classify": "classify"}
@@ -67,6 +71,7 @@ class Vllm:
         self._started = 0
         self._facts: dict[str, str] = {}
         self._dead: dict[tuple[str, str], Exception] = {}
+        self._crashes: Counter[tuple[str, str]] = Counter()
 
     @property
     def dtype(self) -> str:
@@ -171,6 +176,37 @@ class Vllm:
         self._facts = {str(name): str(value) for name, value in found["started"].items()}
         return child
 
+    def crashed(self, cell: Mapping[str, str], task: str, error: Exception) -> None:
+        """A fresh engine failed on the first case it was given. The second time is enough."""
+        key = (str(sorted(cell.items())), task)
+        self._crashes[key] += 1
+        if self._crashes[key] >= CRASHES:
+            self._dead[key] = error
+
+    def report_script(
+        self,
+        case: Case,
+        prompts: Sequence[Encoded],
+        *,
+        title: str,
+        reference: Mapping[str, str],
+        candidate: Mapping[str, str],
+        limit: float,
+    ) -> str:
+        """A finding for vLLM's own tracker."""
+        task = _TASKS.get(case.task, case.task)
+        return script(
+            title=title,
+            about=self._facts,
+            reference=self.arguments(reference, task),
+            candidate=self.arguments(candidate, task),
+            variables=self.environment(candidate),
+            task=task,
+            parameters=parameters_of(case),
+            prompts=[prompt.token_ids for prompt in prompts],
+            limit=limit,
+        )
+
     def discard(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> None:
         del settings
         if self._session is not None and self._session.cell == dict(cell):
@@ -198,13 +234,14 @@ class VllmSession:
     def __init__(self, system: Vllm, cell: Mapping[str, str]) -> None:
         self.cell, self._system = cell, system
         self._child: Child | None = None
-        self._task = ""
+        self._task, self._answered = "", 0
 
     def ready(self, task: str) -> Child:
         """The engine for this task; another task's is closed first."""
         if self._child is None or task != self._task:
             self.close()
             self._child, self._task = self._system.start(self.cell, task), task
+            self._answered = 0
         return self._child
 
     def run(
@@ -225,17 +262,11 @@ class VllmSession:
             # The cell was opened for another task, so for this one it is a failure of the case.
             raise SystemFailed(f"task {task}: {refusal}") from refusal
         child.steps.unlink(missing_ok=True)
-        parameters: dict[str, Json] = {}
-        wanted = case.activation if task == "classify" else case.normalize
-        if wanted is not None:
-            parameters["use_activation"] = wanted
-        if case.dimensions is not None:
-            parameters["dimensions"] = case.dimensions
         message = {
             "verb": "run",
             "task": task,
             "prompts": [list(prompt.token_ids) for prompt in prompts],
-            "parameters": parameters,
+            "parameters": parameters_of(case),
         }
         try:
             answer = child.ask(
@@ -243,6 +274,11 @@ class VllmSession:
             )
         except Refused as refusal:
             raise SystemFailed(f"task {task}: {refusal}") from refusal
+        except SystemFailed as error:
+            if not self._answered:
+                self._system.crashed(self.cell, task, error)
+            raise
+        self._answered += 1
         return self._told(answer, child, prompts)
 
     def _told(
@@ -278,6 +314,18 @@ class VllmSession:
         if self._child is not None:
             self._child.close()
             self._child = None
+
+
+def parameters_of(case: Case) -> dict[str, Json]:
+    """Arguments of vLLM's `PoolingParams`: one flag for normalisation and for activation."""
+    found: dict[str, Json] = {}
+    scored = _TASKS.get(case.task, case.task) == "classify"
+    wanted = case.activation if scored else case.normalize
+    if wanted is not None:
+        found["use_activation"] = wanted
+    if case.dimensions is not None:
+        found["dimensions"] = case.dimensions
+    return found
 
 
 def _output(item: Mapping[str, Any]) -> Output:

@@ -4,6 +4,7 @@ refuses, fails, hangs or dies is one cell's error with all its processes gone.
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.axes import AXES, baseline, tier_between
+from harness.case import Case, Prompt
 from harness.record import Tier
 from harness.systems.account import witness_of
 from harness.systems.base import Refused, SystemFailed, SystemUnavailable
@@ -195,4 +197,38 @@ def test_switches_become_arguments_and_raw_flags_pass_through() -> None:
         "classifier_from_token": ["no", "yes"],
         "method": "from_2_way_softmax",
     }
+    system.close()
+
+
+def test_a_finding_becomes_a_script_that_imports_only_vllm() -> None:
+    system = Vllm(assignment(), Path(sys.executable))
+    case = Case(task="embed", prompts=(Prompt(tokens=(5, 6, 7)),), normalize=False)
+    text = system.report_script(
+        case,
+        system.encode(case),
+        title="embed differs when chunk=chunked",
+        reference=baseline(),
+        candidate=baseline().with_value("chunk", "chunked"),
+        limit=1e-3,
+    )
+    system.close()
+    tree = ast.parse(text)
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(str(node.module).split(".")[0])
+    assert names - sys.stdlib_module_names == {"vllm"}
+    assert "[[5, 6, 7]]" in text
+    assert "use_activation" in text
+
+
+def test_a_fresh_engine_that_fails_twice_is_given_up() -> None:
+    system = Vllm(assignment(), Path(sys.executable))
+    cell = dict(baseline())
+    for _ in range(2):
+        system.crashed(cell, "embed", SystemFailed("it died"))
+    with pytest.raises(SystemFailed, match="it died"):
+        system.start(cell, "embed")
     system.close()
