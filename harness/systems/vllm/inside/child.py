@@ -15,12 +15,17 @@ import base64
 import contextlib
 import json
 import os
+import signal
 import sys
+import threading
+import time
 import traceback
 from typing import Any
 
 ANSWERS = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)  # vLLM logs to standard output, and so do the processes it starts
+
+LOOK_S = 1.0
 
 
 def say(message: dict[str, Any]) -> None:
@@ -78,8 +83,16 @@ def run(engine: Any, message: dict[str, Any]) -> dict[str, Any]:
     return {"outputs": outputs, "before": before, "after": after}
 
 
+def end_with(parent: int) -> None:
+    """End every process of this group once the harness is gone: a start may last minutes."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
+    os.killpg(os.getpid(), signal.SIGKILL)
+
+
 def main() -> None:
     """Answer until the pipe closes."""
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     engine: Any = None
     for line in sys.stdin:
         message = json.loads(line)
