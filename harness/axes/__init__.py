@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.axes.base import Axis, AxisError, Plan
+from harness.axes.covering import Coverage, coverage, covering, leave_one_off
 from harness.axes.evidence import Evidence, EvidenceError
 from harness.axes.lattice import (
     ALL_AXES,
@@ -29,6 +30,7 @@ __all__ = [
     "Axis",
     "AxisError",
     "Cell",
+    "Coverage",
     "Edge",
     "Evidence",
     "EvidenceError",
@@ -36,12 +38,15 @@ __all__ = [
     "admitted",
     "baseline",
     "chosen_cells",
+    "coverage",
+    "covering",
     "differing",
     "edges",
     "face",
     "inapplicable",
     "inline",
     "lattice",
+    "leave_one_off",
     "plan_key",
     "select",
     "setting_witnessed",

@@ -8,7 +8,20 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.axes import AXES, Cell, Plan, baseline, inline, lattice, plan_key, select
+from harness.axes import (
+    AXES,
+    Axis,
+    Cell,
+    Plan,
+    baseline,
+    coverage,
+    covering,
+    inline,
+    lattice,
+    leave_one_off,
+    plan_key,
+    select,
+)
 from harness.campaign.outputs import OutputStore
 from harness.campaign.perturb import PERTURBATIONS, perturbed
 from harness.campaign.profile import CheckpointPlan
@@ -63,13 +76,18 @@ class CaseExecutor:
         axes: Sequence[str] | None = None,
         clock: Clock | None = None,
         relator: Relator | None = None,
+        cover: int = 0,
+        production: Mapping[str, str] | None = None,
     ) -> None:
+        """`cover`: instead of the lattice, cells in which any so many values occur together.
+        `production`: instead of it, this configuration and it with one axis at a time at rest.
+        """
         self._checkpoint, self._system = checkpoint, system
         self._reference, self._twin = reference, twin
         self._store, self._attempts = store, attempts
         chosen = select(axes)
-        fixed = {a.name: a.baseline for a in AXES.values() if a not in chosen}
-        self._cells = lattice(chosen, fixed)
+        self._axes, self._cover = chosen, cover
+        self._cells = _cells(chosen, cover, production)
         self._refused: dict[Cell, str] = {}
         self.clock = clock or Clock()
         self._relator = relator
@@ -98,6 +116,10 @@ class CaseExecutor:
                 if cell == self._cells[0]:
                     raise
         self.clock.add("start-up", time.perf_counter() - began)
+        if self._cover:
+            yield NoticeRecord(
+                text=f"{self._checkpoint.name}: {coverage(self.cells, self._axes, self._cover)}"
+            )
 
     def run(
         self,
@@ -333,6 +355,16 @@ class CaseExecutor:
         if settings.get("stream_policy") != "threaded" or attempt >= self._attempts:
             return False
         return AXES["async"].witnessed(cell, run.witness) is not None
+
+
+def _cells(
+    axes: Sequence[Axis], cover: int, production: Mapping[str, str] | None
+) -> tuple[Cell, ...]:
+    if production is not None:
+        return leave_one_off(production, axes)
+    if cover:
+        return covering(axes, cover)
+    return lattice(axes, {a.name: a.baseline for a in AXES.values() if a not in axes})
 
 
 def _of(record: ExecutionRecord, case: Case) -> ExecutionRecord:

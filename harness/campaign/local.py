@@ -105,8 +105,10 @@ class LocalCampaign:
                     job = seat.job
                     open_shards[job.checkpoint] -= 1
                     self._watcher.job_finished(job)
-                    if jobs and not seat.process.is_alive():
-                        seats[index] = seat = self._replace(seat)
+                    fresh = self._spec.profile_object.fresh_processes
+                    if jobs and (fresh or not seat.process.is_alive()):
+                        _stop(seat)
+                        seats[index] = seat = self._seat()
                     self._assign(seat, jobs)
                     if not open_shards[job.checkpoint]:
                         self._judge(job.checkpoint)
@@ -177,10 +179,6 @@ class LocalCampaign:
         self._counts[Outcome.ERROR] += 1
         text = f"{job.label} was not finished: {why}"
         self._writer.append(self._redact(NoticeRecord(text=text, detail=detail)))
-
-    def _replace(self, seat: _Seat) -> _Seat:
-        seat.pipe.close()
-        return self._seat()
 
     def _take(self, job: Job, record: Record) -> None:
         self._writer.append(self._redact(record))

@@ -74,6 +74,8 @@ class Profile:
     attempts: int = 5
     """Tries of a cell whose overlap is left to real concurrency."""
     settings: tuple[Mapping[str, str], ...] = SETTINGS
+    fresh_processes: bool = False
+    """A new worker process for every shard: races of a process's start are one chance each."""
     timeout_s: float = 300.0
     """One case in one cell; beyond it the system counts as hung."""
 
@@ -123,6 +125,37 @@ FAMILIES = (
 )
 """The other model families: one profile's time is not enough for every one of them."""
 
+SMALL = (replace(_tiny("small-qwen3", 9), chunk=32), _encoder("small-bert", 6))
+EVERY_RELATION = RelationPlan(names=tuple(RELATIONS), per_case=2)
+NIGHTLY = tuple(
+    replace(plan, relations=EVERY_RELATION)
+    for plan in (
+        CheckpointPlan(
+            name="smollm2",
+            cases=36,
+            chunk=64,
+            max_num_seqs=2,
+            max_model_len=320,
+            max_case_tokens=128,
+            long_cases=2,
+            shards=3,
+            whole_lattice_every=4,
+            tasks=("embed", "token_embed", "score", "embed", "token_embed"),
+        ),
+        _tiny("tiny-qwen3", 330, process_cases=4, shards=6),
+        _tiny("tiny-llama", 240, process_cases=2, shards=4),
+        _tiny("tiny-qwen2", 80, shards=2),
+        _tiny("tiny-mistral", 80, shards=2),
+        replace(_encoder("tiny-bert", 180), shards=2),
+        *(
+            _encoder(name, 60)
+            for name in ("minilm", "tiny-gemma3", "tiny-roberta", "tiny-modernbert")
+        ),
+        _encoder("tiny-distilbert", 60),
+    )
+)
+"""About 37 judged pairs a decoder case (of 50) and 15 an encoder case (of 22), as `pr` has them."""
+
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
@@ -130,7 +163,7 @@ PROFILES: Mapping[str, Profile] = {
             name="smoke",
             meaning="generated checkpoints only; about a minute with a warm compile cache",
             checkpoints=(_tiny("tiny-qwen3", 12), _encoder("tiny-bert", 6)),
-            on_request=FAMILIES,
+            on_request=(*FAMILIES, *SMALL),
         ),
         Profile(
             name="visit",
@@ -141,6 +174,7 @@ PROFILES: Mapping[str, Profile] = {
                 replace(_encoder("minilm", 6), choice="alone"),
                 replace(_tiny("smollm2", 6), chunk=64, max_case_tokens=128, choice="alone"),
             ),
+            on_request=(_tiny("tiny-qwen3", 9), _encoder("tiny-bert", 6), *FAMILIES),
         ),
         Profile(
             name="pr",
@@ -164,7 +198,14 @@ PROFILES: Mapping[str, Profile] = {
                 _encoder("minilm", 18),
             ),
             stand_ins=(_tiny("tiny-llama", 35),),
-            on_request=FAMILIES,
+            on_request=(*FAMILIES, *SMALL),
+        ),
+        Profile(
+            name="nightly",
+            meaning="every family, soak, a fresh process a shard; about an hour on two cores",
+            checkpoints=NIGHTLY,
+            fresh_processes=True,
+            on_request=SMALL,
         ),
     )
 }

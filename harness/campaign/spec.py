@@ -21,6 +21,10 @@ class RunSpec:
     """Plug-ins (`module:callable`) put into every instance."""
     cases_file: str | None = None
     batch_invariant: bool = False
+    cover: int = 0
+    """Instead of the lattice: cells in which any so many values of the axes occur together."""
+    production: Mapping[str, str] = field(default_factory=dict)
+    """Instead of the lattice: this configuration, and it with one axis at a time at rest."""
     system: str = "engine"
     """Name in `harness.systems.table`, or `PLACE:FACTORY`."""
     options: Mapping[str, Any] = field(default_factory=dict)

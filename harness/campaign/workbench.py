@@ -67,6 +67,8 @@ class Workbench:
             attempts=spec.profile_object.attempts,
             axes=spec.axes,
             clock=self.clock,
+            cover=spec.cover,
+            production=spec.production or None,
             relator=self._relator() if spec.system == "engine" else None,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from harness.axes import ALL_AXES, AXES, select
+from harness.axes import ALL_AXES, AXES, Cell, covering, leave_one_off, select
 from harness.campaign.local import LocalCampaign
 from harness.campaign.manifest import checkpoint_info, environment
 from harness.campaign.profile import PROFILES
@@ -81,6 +82,16 @@ def run(
         str | None,
         typer.Option(help="lattice: every cell; alone: the baseline, each switch alone, and all"),
     ] = None,
+    cover: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="All axes, or those of --only, by few cells: any so many values together"
+        ),
+    ] = None,
+    production: Annotated[
+        str | None,
+        typer.Option(help="AXIS=VALUE,...: this cell, and it with one axis at a time at rest"),
+    ] = None,
     redact: Annotated[
         bool, typer.Option("--redact", help="Keep prompts out of records and report")
     ] = False,
@@ -128,6 +139,7 @@ def run(
         cells=cells or "",
         redact=redact,
     )
+    spec = in_cells(spec, only=only, cover=cover, production=production)
     folder = runs_root() / new_run_id()
     writer = RunWriter(folder, manifest_of(spec, folder.name, notices, tuple(plant or ())))
     for notice in notices:
@@ -235,6 +247,25 @@ def build_spec(
     return spec, notices
 
 
+def in_cells(
+    spec: RunSpec, *, only: str | None, cover: int | None, production: str | None
+) -> RunSpec:
+    """The request in a covering array, or around a production configuration; AxisError says what
+    is wrong with it."""
+    if cover is None and production is None:
+        return spec
+    if cover is not None and production is not None:
+        raise UsageError("--cover and --production each choose the cells: give one of them")
+    axes = spec.axes if only is not None else tuple(ALL_AXES)
+    varied = [ALL_AXES[name] for name in axes]
+    if cover is not None:
+        covering(varied, cover)
+        return replace(spec, axes=axes, cover=cover)
+    there = dict(Cell.parse(production or ""))
+    leave_one_off(there, varied)
+    return replace(spec, axes=axes, production=there)
+
+
 def manifest_of(
     spec: RunSpec, run_id: str, notices: list[str], plants: tuple[str, ...]
 ) -> RunManifest:
@@ -259,6 +290,10 @@ def manifest_of(
         command += ["--dtype", spec.dtype]
     if spec.cells:
         command += ["--cells", spec.cells]
+    if spec.cover:
+        command += ["--cover", str(spec.cover)]
+    if spec.production:
+        command += ["--production", ",".join(f"{k}={v}" for k, v in spec.production.items())]
     if spec.redact:
         command += ["--redact"]
     command += [part for name, n in spec.sizes.items() for part in ("--size", f"{name}={n}")]
