@@ -14,12 +14,27 @@ from harness.axes.evidence import Json
 from harness.axes.memory import SECONDARY
 from harness.axes.pipeline import PIPELINE
 from harness.record import Tier
+from harness.registry import Table
 
 AXES: Mapping[str, Axis] = {axis.name: axis for axis in (COMPILE, CHUNK, ASYNC, PIPELINE)}
 """The primary axes, in the order cells are written. Every cell names them."""
-ALL_AXES: Mapping[str, Axis] = {**AXES, **{axis.name: axis for axis in SECONDARY}}
-"""The secondary axes behind them. A cell names one only away from its baseline, so that the cells
-of a lattice, and the baseline's name, do not depend on which other axes exist."""
+ALL_AXES: Mapping[str, Axis] = Table(
+    "axes", Axis, {**AXES, **{axis.name: axis for axis in SECONDARY}}
+)
+"""The secondary axes behind them, and last those of other distributions. A cell names one of these
+only away from its baseline, so that the cells of a lattice, and the baseline's name, do not depend
+on which other axes exist."""
+
+
+def _behind() -> tuple[Axis, ...]:
+    """Every axis that is no primary one."""
+    return tuple(axis for name, axis in ALL_AXES.items() if name not in AXES)
+
+
+def _rests(name: str, value: str) -> bool:
+    axis = ALL_AXES.get(name)
+    return axis is not None and value == axis.baseline
+
 
 _STRICTEST_FIRST = (Tier.EXACT, Tier.REORDERED, Tier.KERNEL)
 
@@ -37,15 +52,14 @@ class Cell(Mapping[str, str]):
     def of(cls, values: Mapping[str, str]) -> Cell:
         """A cell with these values, axes of the table first and in its order."""
         order = {name: index for index, name in enumerate(ALL_AXES)}
-        at_rest = {a.name: a.baseline for a in SECONDARY}
-        kept = (name for name in values if values[name] != at_rest.get(name))
+        kept = (name for name in values if name in AXES or not _rests(name, values[name]))
         names = sorted(kept, key=lambda name: (order.get(name, len(order)), name))
         return cls(tuple((name, values[name]) for name in names))
 
     @classmethod
     def parse(cls, text: str, axes: Sequence[Axis] = tuple(AXES.values())) -> Cell:
         """`compile=eager,chunk=whole,...`; axes left out take their baseline. Raises AxisError."""
-        table = {axis.name: axis for axis in (*axes, *SECONDARY)}
+        table = {axis.name: axis for axis in (*axes, *_behind())}
         values = {axis.name: axis.baseline for axis in axes}
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             name, separator, value = part.partition("=")

@@ -20,11 +20,21 @@ Install = Callable[..., Path]
 SOURCE = """
 from dataclasses import replace
 
+from harness.axes.base import Axis
 from harness.judge.own_checks import Check
+from harness.record import Tier
 from harness.relations.repeat import REPEAT
 
 REVERSAL = replace(REPEAT, name="reversal")
 SMALL = Check(name="small", meaning="nothing is large", wrong=lambda s, o, t: None)
+WEATHER = Axis(
+    name="weather",
+    values=("dry", "wet"),
+    baseline="dry",
+    tier=Tier.EXACT,
+    meaning="what it does outside",
+    witness=lambda cell, evidence: None if cell.get("weather", "dry") == "dry" else "no rain",
+)
 """
 CHECK = """
 from harness.judge.own_checks import Check
@@ -72,11 +82,17 @@ def test_a_fresh_process_has_what_is_installed_in_its_tables(install: Install) -
         SOURCE,
         relations={"reversal": "theirs_package:REVERSAL"},
         checks={"small": "theirs_package:SMALL"},
+        axes={"weather": "theirs_package:WEATHER"},
     )
     code = (
         "from harness.relations import RELATIONS\n"
         "from harness.judge.own_checks import CHECKS\n"
-        "print(set(RELATIONS) - set(RELATIONS.ours), set(CHECKS))"
+        "from harness.axes import ALL_AXES, AXES, Cell, covering, lattice, select\n"
+        "print(set(RELATIONS) - set(RELATIONS.ours), set(CHECKS))\n"
+        "print(set(ALL_AXES) - set(ALL_AXES.ours), set(AXES) & {'weather'}, len(lattice()))\n"
+        "print(Cell.parse('weather=wet')['weather'], len(Cell.parse('weather=dry')))\n"
+        "print(len(covering(select(['compile', 'weather']), 2)))\n"
+        "print(ALL_AXES['weather'].witnessed(Cell.parse('weather=wet'), {}))"
     )
     path = os.pathsep.join((str(ROOT), str(site)))
     told = subprocess.run(
@@ -86,7 +102,13 @@ def test_a_fresh_process_has_what_is_installed_in_its_tables(install: Install) -
         text=True,
         check=True,
     )
-    assert told.stdout.strip() == "{'reversal'} {'small'}"
+    assert told.stdout.splitlines() == [
+        "{'reversal'} {'small'}",
+        "{'weather'} set() 16",
+        "wet 4",
+        "4",
+        "weather=wet did not take effect: no rain",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,21 @@
+"""The judge needs no tensor library: a driver, a report or a laptop judges recorded outputs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+MODULES = ("harness.judge", "harness.relations", "harness.campaign.rejudge", "harness.axes")
+
+
+def test_judging_loads_neither_torch_nor_transformers() -> None:
+    code = (
+        f"import sys, {', '.join(MODULES)}\n"
+        "print(sorted({'torch', 'transformers', 'engine', 'hypothesis'} & set(sys.modules)))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == "[]"
