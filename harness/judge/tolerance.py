@@ -190,9 +190,9 @@ db1fc849f0ad of `parity run --profile pr --seed 0` as of its first version)."""
 
 POWER_FACTOR = 100.0
 """An output has power when it moves by at least this many reordered tolerances."""
-HALF_POWER_FACTOR = 4.0
+HALF_POWER_FACTOR = 2.0
 """The same in half precision. Its bounds start at 2 eps = 0.016 in bfloat16, and two unit vectors
-are at most 2 apart: a hundred bounds are out of anything's reach. An output that moves by four
+are at most 2 apart: a hundred bounds are out of anything's reach. An output that moves by two
 bounds shows an error of one."""
 
 

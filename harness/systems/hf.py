@@ -77,7 +77,8 @@ class HuggingFace(PlainSystem):
     ) -> Sequence[Output]:
         states = self._states(prompts, compiled=cell["compile"] == "compiled", account=account)
         finish = self._scores if case.task == "score" else self._vectors
-        return [Output.of(finish(case, rows).numpy()) for rows in states]
+        # Heads compute in float32, whatever the model does, and numpy has no bfloat16.
+        return [Output.of(finish(case, rows.float()).numpy()) for rows in states]
 
     def _states(
         self, prompts: Sequence[Encoded], *, compiled: bool, account: Account
@@ -144,7 +145,7 @@ class HuggingFace(PlainSystem):
         assert spec is not None, "score is no task of a checkpoint that is no reranker"
         if not self._model.config.tie_word_embeddings:
             raise SystemFailed("score: only a head tied to the embeddings is read here")
-        rows = self._model.get_input_embeddings().weight.detach()[[spec.yes, spec.no]]
+        rows = self._model.get_input_embeddings().weight.detach()[[spec.yes, spec.no]].float()
         yes, no = rows @ states[-1]
         logit = (yes - no).reshape(1)
         return logit if case.activation is False else torch.sigmoid(logit)
