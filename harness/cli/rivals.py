@@ -21,7 +21,7 @@ left out: it sees races that have not changed a number yet.
 def rivals(
     *,
     runs: Annotated[
-        list[str], typer.Argument(help="Clean and planted runs, as `parity faults` leaves them")
+        list[str], typer.Argument(help="A clean run, and runs of the same seed with `--plant`")
     ],
     out: Annotated[
         Path | None, typer.Option(help="Markdown file to write; default: print only")
