@@ -28,7 +28,7 @@ GPU_SUITES := suites/gpu suites/kernels $(addprefix suites/unit/,attention kerne
 GPU_WORKERS ?= 8
 RUN ?=
 
-.PHONY: help setup parity test test-gpu lint fmt types arch check bench models report faults \
+.PHONY: help setup parity test test-gpu lint fmt types arch check bench mutants models report faults \
 	screenshots reference vllm-cpu lock clean
 
 help: ## List the verbs
@@ -80,6 +80,13 @@ check: lint types arch test ## Everything CI runs
 
 bench: $(READY) ## Measure and print costs; asserts no clock
 	$(BIN)/python -m pytest suites -m bench -s
+
+MUTANTS := .parity/mutants
+mutants: $(READY) ## Change the judge piece by piece and see a test fail; goes on where it stopped
+	@test -d $(MUTANTS)/site || $(BIN)/python -m pip install -q --disable-pip-version-check \
+		--target $(MUTANTS)/site cosmic-ray==8.7.0
+	@test -d $(MUTANTS)/tree || git worktree add -q --detach $(MUTANTS)/tree HEAD
+	$(BIN)/python -m suites.mutation $(MUTANTS)
 
 models: $(READY) ## Fetch, verify and convert the real checkpoints
 	$(BIN)/parity models --fetch

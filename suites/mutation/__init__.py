@@ -1,0 +1,1 @@
+"""Mutation testing of the judge: changed piece by piece, does a test fail?"""
