@@ -30,9 +30,9 @@ class KillMatrix:
 def kill_matrix(data: Json) -> KillMatrix | None:
     """From what `parity faults` left in the run's folder; None for anything else."""
     faults = data.get("faults") if isinstance(data, Mapping) else None
-    if not isinstance(faults, list) or not faults:
+    named = [f for f in faults if isinstance(f, Mapping)] if isinstance(faults, list) else []
+    if not named:
         return None
-    named = [f for f in faults if isinstance(f, Mapping)]
     checks = tuple(
         dict.fromkeys(plain(check) for f in named for check in _counts(f) if check not in OUTCOMES)
     )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from harness.record import Measurement, Outcome, PairRecord, Tier
+from reports.html.render import render_text
 from reports.html.strip_drawing import draw_strip
-from reports.load import Run, load_run
+from reports.load import KILL_MATRIX, Run, load_run
 from reports.view.coverage import coverage
 from reports.view.noise import Strip, noise
+from reports.view.page import build_page
 from reports.view.reasons import MAX_GROUPS, grouped
 from reports.view.trust import trust
 from suites.unit.reports.fixtures import clean_run
@@ -130,3 +133,31 @@ def test_coverage_counts_cases_per_boundary_and_checkpoint(clean: Run) -> None:
     assert shown.checkpoints[0].lengths == "1 to 300, median 129; 1 over 256"
     lag = next(s for s in shown.settings if s.value == "lag(copy@last)")
     assert lag.pairs == 12
+
+
+def test_a_kill_matrix_in_the_folder_is_shown(tmp_path: Path) -> None:
+    folder = clean_run(num_cases=1).write(tmp_path)
+    assert build_page(load_run(folder)).kills is None
+    (folder / KILL_MATRIX).write_text(
+        '{"faults": [{"name": "a", "killed": true, "by": {"FAIL": 3, "exact": 2, "kernel": 1}},'
+        ' {"name": "<b>", "killed": false, "by": {"PASS": 9}}], "false_alarms": 1}'
+    )
+    run = load_run(folder)
+    found = build_page(run).kills
+    assert found is not None
+    assert found.checks == ("exact", "kernel")
+    assert [(row.name, row.killed, row.counts) for row in found.rows] == [
+        ("a", True, (2, 1)),
+        ("<b>", False, (0, 0)),
+    ]
+    assert (found.killed, found.false_alarms) == (1, 1)
+    text = render_text(run)
+    assert "1 of 2 planted faults found by ordinary cases and checks; 1 false alarm on" in text
+    assert "&lt;b&gt;" in text
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "7", '{"faults": 3}', '{"faults": [1]}'])
+def test_a_kill_matrix_that_cannot_be_read_is_none(tmp_path: Path, content: str) -> None:
+    folder = clean_run(num_cases=1).write(tmp_path)
+    (folder / KILL_MATRIX).write_text(content)
+    assert build_page(load_run(folder)).kills is None
