@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("run --only compile,chonk", "unknown axis chonk; valid: compile, chunk, async, pp"),
         ("run --plant no-such-bug", f"unknown plant no-such-bug; valid: {min(FAULTS)}"),
-        ("run --profile weekly", "unknown profile 'weekly'; valid: smoke, visit, pr"),
+        ("run --profile weekly", "unknown profile 'weekly'; valid: smoke, visit, pr, nightly"),
         ("run --model gpt-2", f"unknown model 'gpt-2'; valid: {', '.join(CHECKPOINTS)}"),
         ("run --workers 0", "Invalid value for '--workers'"),
         ("run --seed one", "Invalid value for '--seed'"),
