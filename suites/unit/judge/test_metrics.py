@@ -169,3 +169,17 @@ def test_an_unknown_task_or_dtype_is_refused() -> None:
     with pytest.raises(ValueError, match="held as numpy uint16"):
         Output(data=np.zeros(1, np.float32), dtype="bfloat16")
     assert set(BITS) == {"float64", "float32", "float16", "bfloat16"}
+
+
+@given(st.integers(1, 9), st.integers(0, 2**32 - 1))
+def test_the_error_of_a_prefix_is_that_of_its_matrix(count: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    truth = draw.standard_normal((count, 5))
+    value, reference = (Output.of(truth + 1e-3 * draw.standard_normal(truth.shape)) for _ in "ab")
+    scale = Output.of(truth)
+    found = metrics.prefix_errors(value, reference, scale)
+    assert found.shape == (count,)
+    for rows in range(1, count + 1):
+        cut = (Output.of(o.data[:rows]) for o in (value, reference, scale))
+        expected = float(metrics.row_errors(OutputKind.TOKEN_MATRIX, *cut)[0])
+        assert float(found[rows - 1]) == pytest.approx(expected, rel=1e-12)
