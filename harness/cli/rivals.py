@@ -29,7 +29,8 @@ def rivals(
 ) -> None:
     """Compare our verdicts with fixed rules on recorded outputs; nothing is run.
 
-    Exit code 1 when a rival has no more false alarms and no fewer kills, and is better in one.
+    Exit code 1 when a rival has no more false alarms and no fewer kills, and is better in one; 3
+    when one side of that was not measured.
     """
     from harness.campaign.rivalry import rivalry, table
     from harness.cli.folders import run_folder
@@ -40,8 +41,12 @@ def rivals(
     shown = table(found)
     typer.echo(shown, nl=False)
     dominated = [f"{d.dtype}: {', '.join(d.dominating)}" for d in found if d.dominating]
+    unmeasured = [d.dtype for d in found if not (d.changed and d.legitimate)]
     verdict = (
-        f"Better than ours in one respect and no worse in the other: {'; '.join(dominated)}."
+        f"Nothing is shown for {', '.join(unmeasured) or 'any dtype'}: it takes a clean run and "
+        "one of the same seed whose fault changed an output."
+        if unmeasured or not found
+        else f"Better than ours in one respect and no worse in the other: {'; '.join(dominated)}."
         if dominated
         else "No rule has both no more false alarms and no fewer kills than ours, and one better."
     )
@@ -56,4 +61,4 @@ def rivals(
             f"{_HEAD}{shown}\n{verdict}\n\nMeasured on the records of:\n\n{commands}\n",
             encoding="utf-8",
         )
-    raise typer.Exit(1 if dominated else 0)
+    raise typer.Exit(3 if unmeasured or not found else 1 if dominated else 0)

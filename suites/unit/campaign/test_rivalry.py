@@ -97,3 +97,11 @@ def test_the_command_writes_the_table(
     assert told.splitlines()[0] in page.read_text()
     assert "| float32 | this judge |" in page.read_text()
     assert "parity run --profile smoke --seed 3" in page.read_text()
+
+
+def test_a_clean_run_alone_shows_nothing(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PARITY_HOME", str(runs.parent))
+    assert main(["rivals", "clean"]) == 3
+    assert "Nothing is shown for float32" in capsys.readouterr().out
