@@ -40,7 +40,8 @@ def start(message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     from vllm.config import PoolerConfig  # noqa: PLC0415
 
     arguments = dict(message["arguments"])
-    with contextlib.suppress(TypeError):  # a version whose engine takes every task at once
+    # An older version has no such field: its engine takes every task at once.
+    with contextlib.suppress(TypeError, ValueError):
         arguments["pooler_config"] = PoolerConfig(task=message["task"])
     engine = vllm.LLM(**arguments)
     engine.collective_rpc("parity_watch")
