@@ -103,7 +103,7 @@ class Investigator:
                 *conditions,
                 *tell_policies(probes, table.sets),
                 *watched,
-                *_caveats(shrunk, settings, kind),
+                *_caveats(shrunk, settings, kind, budget),
             ),
             truth_table=table.rows,
             metric=_metric(shrunk.case, kind),
@@ -240,10 +240,14 @@ def _worst(group: Group, table: Table) -> CellState | None:
     return max(found, key=lambda s: -1.0 if s.value is None else s.value, default=None)
 
 
-def _caveats(shrunk: Shrunk, settings: Mapping[str, str], kind: FailureKind) -> tuple[str, ...]:
+def _caveats(
+    shrunk: Shrunk, settings: Mapping[str, str], kind: FailureKind, budget: Budget
+) -> tuple[str, ...]:
     """What was not done, so that nobody takes its absence for a fact."""
     found = []
-    if not shrunk.reproduced:
+    if not budget.calls:
+        found.append("no budget to run it again; reported as recorded")
+    elif not shrunk.reproduced:
         found.append("did not fail the same way when run again; reported as recorded")
     elif not shrunk.complete:
         found.append("shrinking stopped at its budget; a smaller case may exist")

@@ -101,7 +101,7 @@ def _print(found: Sequence[Listing], console: Console) -> None:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("checkpoint", "kind", "origin", "pooling", "tasks", "longest", "state"):
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column == "checkpoint")
     for listing in found:
         table.add_row(
             listing.name,

@@ -16,16 +16,17 @@ def reduce_case(reducer: Reducer, *, chunk: int) -> Case:
     """Run the passes until none helps or the budget is spent; returns the smallest case.
 
     `chunk`: the largest piece of a prompt in a chunked cell; its multiples are the lengths at which
-    an engine changes what it does. Tokens come first: where they can be made plain, every later
-    proposal is made of plain ones, and the round that proves the end has nothing new to try.
+    an engine changes what it does. Shape comes before tokens: a prompt of one repeated token hides
+    what moves tokens about, so it is tried on the smallest shape only.
     """
     for _ in range(MAX_ROUNDS):
         before = reducer.current
-        simplify_tokens(reducer)
         drop_options(reducer)
         drop_prompts(reducer)
         shorten_prompts(reducer, chunk=chunk)
-        if reducer.current == before or reducer.exhausted:
+        shape = reducer.current
+        simplify_tokens(reducer)
+        if shape == before or reducer.exhausted:
             break
     return reducer.current
 

@@ -117,10 +117,10 @@ def test_an_unknown_architecture_is_told_the_known_ones(
     damage.edit_config(folder, architectures=architectures)
     with pytest.raises(
         UnsupportedModelError,
-        match=r"architectures=.* in \S+config\.json: expected one of \['BertModel', .*Qwen3",
+        match=r"architectures=.* in \S+config\.json: expected one of \['.*'BertModel', .*Qwen3",
     ) as caught:
         start(folder)
-    assert str(architectures or [None]) in str(caught.value)
+    assert f"architectures={architectures!r} in" in str(caught.value)
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

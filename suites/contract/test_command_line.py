@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.axes import ALL_AXES
 from harness.checkpoints.catalogue import CHECKPOINTS
 from harness.faults import FAULTS
 from suites.contract.command import parity
@@ -172,5 +173,5 @@ def test_a_real_process_ends_the_same_way(home: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr == "parity: unknown axis chonk; valid: compile, chunk, async, pp\n"
+    assert done.stderr == f"parity: unknown axis chonk; valid: {', '.join(ALL_AXES)}\n"
     assert not done.stdout

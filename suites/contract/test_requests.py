@@ -43,7 +43,7 @@ TOLD = {
     "long": f"request 'long' has {MAX_LEN + 1} tokens, more than max_model_len={MAX_LEN}",
     "outside": "request 'outside': token id 1000000 is out of range; tiny-qwen3 has ids 0..1023",
     "negative": "request 'negative': token id -1 is out of range; tiny-qwen3 has ids 0..1023",
-    "wide": "request 'wide': dimensions=1000000 is not valid: expected 1 to the model's hidden",
+    "wide": "request 'wide': dimensions=1000000 is not valid: expected 1 to the embedding's size",
     "foreign": "request 'foreign': activation=False does not apply to task='embed': expected only "
     "['dimensions', 'normalize']",
     "types": "request 'types': 2 type ids for 5 tokens",

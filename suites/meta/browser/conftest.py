@@ -14,7 +14,7 @@ from reports.view.changes import changes
 from suites.meta.browser.visits import DESKTOP, FLAGS, RUNS, Visit, chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         path = chromium(playwright.chromium.executable_path)
@@ -23,7 +23,7 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Name -> its page. `failing` is compared with `clean`."""
     folder = tmp_path_factory.mktemp("reports")
