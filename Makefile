@@ -60,8 +60,10 @@ test: $(READY) ## Run every suite; ends with pytest's closing line
 
 # No environment is made: a machine with a GPU has its torch. Packages that it lacks are the reason
 # for what suites/conftest.py leaves out, aloud.
+# The kernels are compiled there, so the interpreter has nothing to add.
 test-gpu: ## Run the suites that make sense on a GPU: make test-gpu PYTHON=python3
-	PYTHONPATH=. $(PYTHON) -m pytest $(GPU_SUITES) $(if $(GPU_WORKERS),-n $(GPU_WORKERS)) -rs
+	PYTHONPATH=. $(PYTHON) -m pytest $(GPU_SUITES) \
+		--ignore=suites/unit/kernels/test_interpreter.py $(if $(GPU_WORKERS),-n $(GPU_WORKERS)) -rs
 
 lint: $(READY) ## Check style and likely bugs (ruff)
 	$(BIN)/ruff check .

@@ -30,7 +30,8 @@ def test_products(
     bias = draw(outer, dtype=dtype, seed=2) if biased else None
     found = TRITON.linear(x, weight, bias)
     exact = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
-    assert error(found, exact) <= bound(dtype)
+    # A sum of n terms errs like its root (Higham and Mary 2019); the bound is that of 1,024.
+    assert error(found, exact) <= bound(dtype) * max(1.0, (inner / 1024) ** 0.5)
     first = data.draw(st.integers(0, rows - 1))
     part = TRITON.linear(x[first:].clone(), weight, bias)
     assert torch.equal(part, found[first:])
