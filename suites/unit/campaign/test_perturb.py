@@ -24,7 +24,9 @@ def test_a_chunk_that_is_another_is_not_changed_twice() -> None:
     st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=60), min_size=1, max_size=4),
     st.integers(1, 20),
 )
-def test_one_token_of_each_chosen_prompt_changes(prompts: list[list[int]], chunk: int) -> None:
+def test_every_token_of_the_chosen_chunk_changes_and_no_other(
+    prompts: list[list[int]], chunk: int
+) -> None:
     encoded = [Encoded(token_ids=tuple(tokens)) for tokens in prompts]
     lengths = [len(tokens) for tokens in prompts]
     for name in PERTURBATIONS:
@@ -38,6 +40,7 @@ def test_one_token_of_each_chosen_prompt_changes(prompts: list[list[int]], chunk
                 for i, pair in enumerate(zip(old, new.token_ids, strict=True))
                 if pair[0] != pair[1]
             ]
-            assert differing == [wanted[prompt]]
+            end = min(wanted[prompt] + chunk, len(old))
+            assert differing == list(range(wanted[prompt], end))
             assert min(new.token_ids) >= 0
     assert len(places("first chunk", lengths, chunk)) == len(prompts)
