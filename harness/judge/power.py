@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,7 +52,8 @@ def _movements(
         return Measurement(metric=name, value=value, bound=bound, unit="tolerances", why=why)
 
     if not subject.kind.token_level:
-        return [movement(float(np.max(rows, initial=0.0)), factor)]
+        # One number may land near its old value by chance: see `power`.
+        return [movement(float(np.max(rows, initial=0.0)), factor if subject.kind.vector else 1.0)]
     # Rows before the changed token cannot see it in a causal model. Of those that can, the typical
     # one has to move plainly and none may stand still, or an error there would go unseen.
     seen = rows[change.token :] if causal else rows
@@ -78,7 +79,13 @@ def power(
     *,
     causal: bool,
 ) -> PowerRecord:
-    """Whether every perturbation moved its prompt's output enough; none at all is blind."""
+    """Whether every perturbation moved its prompt's output enough; none at all is blind.
+
+    A vector has to move plainly each time. A single number is drawn anew each time, and may land
+    within 100 tolerances of where it was: 4 of 15 score cases of three prompts had one such among
+    their nine movements, most of which were of 10,000. So the largest movement of each prompt has
+    to be plain, and none may stand still.
+    """
     movements = [
         measurement
         for change in perturbations
@@ -90,9 +97,28 @@ def power(
             causal=causal,
         )
     ]
+    if not subject.kind.token_level and not subject.kind.vector:
+        movements += _largest(movements, perturbations, power_factor(subject.dtype))
     return PowerRecord(
         case_id=subject.case_id,
         checkpoint=subject.checkpoint,
         movements=tuple(movements),
         blind=not movements or not all(_moved(m) for m in movements),
     )
+
+
+def _largest(
+    movements: Sequence[Measurement], perturbations: Sequence[Perturbation], factor: float
+) -> list[Measurement]:
+    """Each prompt's plainest movement; one movement a perturbation, in order."""
+    by_prompt: dict[int, list[Measurement]] = {}
+    for change, movement in zip(perturbations, movements, strict=True):
+        by_prompt.setdefault(change.prompt, []).append(movement)
+    return [
+        replace(
+            max(found, key=lambda m: -1.0 if math.isnan(m.value) else m.value),
+            metric=f"prompt {prompt}, plainest of {len(found)}",
+            bound=factor,
+        )
+        for prompt, found in by_prompt.items()
+    ]
