@@ -118,3 +118,26 @@ def test_a_movement_is_told_in_tolerances_of_the_case(embed: World) -> None:
         embed.subject, embed.base, [change(moved)], embed.bounds, causal=True
     ).movements
     assert movement.value == pytest.approx(250, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("factors", "is_blind"),
+    [((2.0, 0.5), False), ((0.9, 0.5), True), ((2.0, 0.0), True)],
+    ids=["one near its old place", "none plain", "one stands still"],
+)
+def test_a_score_has_to_move_plainly_once_and_never_stand_still(
+    *, factors: tuple[float, ...], is_blind: bool
+) -> None:
+    world = World.of("score", activation=False)
+    threshold = world.bounds.power(world.subject.key(0))
+    changes = [
+        Perturbation(
+            name=f"chunk {index}",
+            prompt=0,
+            token=0,
+            output=Output.of(world.base[0].float64 + factor * threshold),
+        )
+        for index, factor in enumerate(factors)
+    ]
+    record = power(world.subject, world.base, changes, world.bounds, causal=True)
+    assert record.blind is is_blind, record.movements
