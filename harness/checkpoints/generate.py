@@ -11,7 +11,7 @@
     tiny-distilbert  DistilBertModel, MEAN embedder
     small-qwen3      tiny-qwen3 with half as many heads, twice as wide; small-bert likewise
 
-`RECIPE` names the bytes: change it whenever any of them changes (the tests hold the hashes).
+`RECIPE` names the bytes by the code that makes them (the tests hold the hashes).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from harness.checkpoints import decoders, encoders
 from harness.checkpoints.architectures import HEAD_DIM, HEADS, HIDDEN, KV_HEADS, Architecture
 from harness.checkpoints.cache import Say, silent
 from harness.checkpoints.layout import write_json, write_sentence_transformers
+from harness.checkpoints.recipe import recipe_of
 from harness.checkpoints.reranker import THINKING_TEMPLATE, RerankerSpec
 from harness.checkpoints.tensors import draw
 from harness.checkpoints.tokenizer_json import (
@@ -38,7 +39,10 @@ from harness.checkpoints.tokenizer_json import (
     roberta_tokenizer,
 )
 
-RECIPE = "generated-2"
+RECIPE = recipe_of(
+    *("architectures", "bpe", "decoders", "encoders", "generate", "layout", "reranker"),
+    *("tensors", "tokenizer_json", "training_text"),
+)
 SEED = 20260
 DECODER_POSITIONS, ENCODER_POSITIONS, LONG_ENCODER_POSITIONS = 4096, 512, 1024
 TINY_RERANKER = RerankerSpec(

@@ -136,16 +136,19 @@ def test_drawn_interleavings_change_no_bit(
 
 def test_one_summand_buffer_is_a_hazard(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two in turn are needed: with one, a rank overwrites what a peer has yet to add."""
-    monkeypatch.setattr(collectives, "SUMMAND_BUFFERS", 1)
     case = subject("tiny-qwen3")
+    right = case.of("eager", 2)  # before the patch: every test of this process compares with it
+    monkeypatch.setattr(collectives, "SUMMAND_BUFFERS", 1)
     run = case.replay(Way(tensor_ranks=2, policy="lag(compute@1)"))
     assert any("summand0@0" in hazard for hazard in run.witness.hazards), run.witness.hazards
-    assert differing(case.of("eager", 2), run)
+    assert differing(right, run)
 
 
 def test_a_sum_that_does_not_wait_for_its_peers_is_a_hazard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    case = subject("tiny-qwen3")
+    case.of("eager", 1)
     collect = collectives.InlineAllReduce._collect
 
     def at_once(self: collectives.InlineAllReduce, stream: object, turn: int, rows: int) -> object:
@@ -156,7 +159,7 @@ def test_a_sum_that_does_not_wait_for_its_peers_is_a_hazard(
         return collect(self, Deaf(), turn, rows)  # type: ignore[arg-type]
 
     monkeypatch.setattr(collectives.InlineAllReduce, "_collect", at_once)
-    run = subject("tiny-qwen3").replay(Way(tensor_ranks=2, policy="lag(compute@1)"))
+    run = case.replay(Way(tensor_ranks=2, policy="lag(compute@1)"))
     assert any("summand" in hazard for hazard in run.witness.hazards), run.witness.hazards
 
 

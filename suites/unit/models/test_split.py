@@ -19,8 +19,10 @@ from harness.checkpoints.catalogue import path_of
 from harness.checkpoints.generate import GENERATORS
 from suites.unit.models.packed import prompt
 
-NAMES = tuple(GENERATORS)
 RANKS = 2
+ONE_KV_HEAD = "small-qwen3"
+"""Refused, see below: one head cannot be divided."""
+NAMES = tuple(name for name in GENERATORS if name != ONE_KV_HEAD)
 
 
 def parts(name: str, **options: Any) -> list[Any]:
@@ -140,6 +142,11 @@ def test_only_the_part_is_read(tmp_path: Path) -> None:
 def test_what_cannot_be_divided_is_refused(arguments: dict[str, int], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         load_model(path_of("tiny-qwen3"), **arguments)
+
+
+def test_one_head_is_not_divided() -> None:
+    with pytest.raises(ConfigurationError, match=r"1 key and value heads.*choose one of \[1\]"):
+        parts(ONE_KV_HEAD)
 
 
 def test_a_family_without_a_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
