@@ -18,6 +18,9 @@ from harness.record import CheckpointInfo
 
 _PACKAGES = ("pooling-parity", "torch", "transformers", "hypothesis", "safetensors", "tokenizers")
 
+_LAYERS = ("num_hidden_layers", "n_layers", "n_layer")
+"""What families call their number of layers in config.json; the last two are DistilBERT's, GPT-2's."""
+
 
 def environment() -> Mapping[str, str]:
     """Machine and versions, as far as they may change a bit."""
@@ -43,7 +46,7 @@ def checkpoint_info(name: str, dtype: str = "float32") -> CheckpointInfo:
     try:
         digest, parameters = _weights(folder)
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        num_layers = int(config["num_hidden_layers"])
+        num_layers = _num_layers(config)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointDamaged(
             f"checkpoint {name}: cannot read the headers of {folder}: "
@@ -58,6 +61,13 @@ def checkpoint_info(name: str, dtype: str = "float32") -> CheckpointInfo:
         num_parameters=parameters,
         num_layers=num_layers,
     )
+
+
+def _num_layers(config: Mapping[str, object]) -> int:
+    for name in _LAYERS:
+        if name in config:
+            return int(str(config[name]))
+    raise KeyError(f"config.json has none of {_LAYERS}")
 
 
 def _weights(folder: Path) -> tuple[str, int]:
