@@ -19,7 +19,7 @@ from harness.record import CheckpointInfo
 _PACKAGES = ("pooling-parity", "torch", "transformers", "hypothesis", "safetensors", "tokenizers")
 
 _LAYERS = ("num_hidden_layers", "n_layers", "n_layer")
-"""What families call their number of layers in config.json; the last two are DistilBERT's, GPT-2's."""
+"""Names of the number of layers in config.json; DistilBERT has the second, GPT-2 the third."""
 
 
 def environment() -> Mapping[str, str]:

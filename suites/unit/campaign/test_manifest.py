@@ -28,5 +28,5 @@ def test_a_config_without_layers_is_named(tmp_path: Path) -> None:
     config = json.loads((tmp_path / "config.json").read_text())
     del config["num_hidden_layers"]
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(CheckpointDamaged, match="none of .*num_hidden_layers"):
+    with pytest.raises(CheckpointDamaged, match=r"none of .*num_hidden_layers"):
         checkpoint_info(str(tmp_path))
