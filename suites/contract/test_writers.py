@@ -1,48 +1,33 @@
-"""Other forms of a report: Markdown, annotations, JUnit and tables, hostile text and all."""
+"""Other forms of a report: Markdown, annotations and tables, hostile text and all."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree as Xml
 
 import pandas as pd
 import pytest
-import xmlschema
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from harness.record import FindingRecord, NoticeRecord, Outcome, PairRecord
+from harness.record import FindingRecord, NoticeRecord, PairRecord
 from reports.annotations import MAX_LINES, annotation_lines
 from reports.junit import junit
 from reports.load import Run, load_run
 from reports.markdown import MAX_BYTES, block, markdown, span
 from reports.redaction import redacted
-from reports.view.lattice import lattices
 from suites.contract.command import parity
+from suites.contract.recorded import ACTING, RUNS, written_and_loaded
 from suites.unit.reports.fixtures import (
     HOSTILE,
-    clean_run,
-    empty_run,
     failing_run,
     finding,
-    hostile_run,
-    interrupted_run,
 )
 from suites.unit.reports.parts import CHECKPOINTS, RecordedRun
 
-RUNS: dict[str, Callable[[], RecordedRun]] = {
-    "clean": lambda: clean_run(num_cases=2),
-    "failing": lambda: failing_run(num_cases=3),
-    "interrupted": interrupted_run,
-    "empty": empty_run,
-    "hostile": hostile_run,
-}
-SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit.xsd"))
-ACTING = set("\x00\x07\x1b\u202e")
 MARKDOWN_PAYLOADS = (
     "![x](https://evil.example/p.png)",
     "[click](https://evil.example)",
@@ -55,8 +40,7 @@ MARKDOWN_PAYLOADS = (
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    folder = tmp_path_factory.mktemp("runs")
-    return {name: load_run(make().write(folder / name)) for name, make in RUNS.items()}
+    return written_and_loaded(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(params=list(RUNS))
@@ -159,69 +143,6 @@ def test_more_than_a_step_may_have_are_counted(loaded: dict[str, Run]) -> None:
     assert len(lines) == MAX_LINES
     counted = int(re.search(r"::(\d+) more in the report", lines[-1])[1])  # type: ignore[index]
     assert counted >= 70 - (MAX_LINES - 1)
-
-
-# ----------------------------------------------------------------------------------------- JUnit
-
-
-def test_junit_is_valid(loaded: dict[str, Run], name: str) -> None:
-    document = junit(loaded[name])
-    SCHEMA.validate(document.decode())
-    assert not ACTING & set(document.decode())
-
-
-def test_the_schema_refuses_what_is_not_junit(loaded: dict[str, Run]) -> None:
-    good = junit(loaded["interrupted"]).decode()
-    for old, new in (("classname=", "class="), ("testsuites", "suites"), ('tests="', 'tests="-')):
-        assert not SCHEMA.is_valid(good.replace(old, new))
-    again = re.sub(r"(<testcase .*?/>)", r"\1\1", good, count=1)
-    assert again != good
-    assert not SCHEMA.is_valid(again), "two tests of one name"
-
-
-def test_junit_counts_cells_and_edges(loaded: dict[str, Run]) -> None:
-    root = Xml.fromstring(junit(loaded["clean"]))
-    suite = root.find("testsuite[@name='parity.tiny-qwen3']")
-    assert suite is not None
-    kinds = [str(case.get("classname")).rpartition(".")[2] for case in suite.iter("testcase")]
-    assert {k: kinds.count(k) for k in sorted(set(kinds))} == {
-        "baseline": 15,
-        "edge": 32,
-        "oracle": 1,
-        "setting": 1,
-    }
-    assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
-    encoder = root.find("testsuite[@name='parity.tiny-bert']")
-    assert encoder is not None
-    assert len(encoder.findall("testcase/skipped")) == 8
-
-
-def test_junit_names_are_the_same_in_every_run(loaded: dict[str, Run]) -> None:
-    def names(run: Run) -> set[tuple[str | None, str | None]]:
-        cases = Xml.fromstring(junit(run)).iter("testcase")
-        return {(c.get("classname"), c.get("name")) for c in cases if "qwen" in str(c.attrib)}
-
-    assert names(loaded["clean"]) == names(loaded["failing"])
-
-
-def test_junit_failures_say_how_to_see_them(loaded: dict[str, Run]) -> None:
-    run = loaded["failing"]
-    root = Xml.fromstring(junit(run))
-    failed = root.findall("testsuite[@name='parity.tiny-qwen3']/testcase[failure]")
-    lattice = next(m for m in lattices(run) if m.checkpoint == "tiny-qwen3")
-    bad = [x for x in (*lattice.cells, *lattice.edges) if x.look.word == "FAIL"]
-    assert len(failed) == len(bad) > 0
-    text = failed[0].findtext("failure") or ""
-    assert "F-tiny-3c9d: parity replay F-tiny-3c9d" in text
-    assert "exceeds its bound" in text
-
-
-def test_a_vacuous_comparison_is_no_pass(loaded: dict[str, Run]) -> None:
-    run = loaded["clean"]
-    pairs = tuple(replace(p, outcome=Outcome.VACUOUS, reason="did not act") for p in run.pairs)
-    root = Xml.fromstring(junit(replace(run, pairs=pairs)))
-    assert int(root.get("failures", "0")) == len(root.findall("testsuite/testcase/failure")) > 0
-    assert not root.findall("testsuite/testcase[@name='nothing']")
 
 
 # ---------------------------------------------------------------------------------------- tables
