@@ -155,6 +155,7 @@
   const body = document.getElementById("case-rows");
   if (body) {
     const PAGE = 50;
+    const SCREEN = 15;
     const data = JSON.parse(document.getElementById("case-data").textContent);
     const word = (i) => data.words[i];
     const rows = data.rows;
@@ -203,11 +204,20 @@
       line.append(head, state, model, element("td", r[4], "num"), element("td", share, "num"), notes, element("td", r[8], "mono"));
       return line;
     };
-    const draw = () => {
-      body.replaceChildren(...found.slice(0, limit).map((i) => drawn(rows[i])));
+    const show = (to) => {
+      body.append(...found.slice(body.childElementCount, to).map((i) => drawn(rows[i])));
       more.hidden = found.length <= limit;
       const all = rows.length.toLocaleString("en");
       count.textContent = `${found.length.toLocaleString("en")} of ${all} cases${found.length > limit ? `; the first ${limit} are shown` : ""}`;
+    };
+    // The first screen at once, what is below it after the browser has painted: a key is answered sooner.
+    let drawing = 0;
+    const draw = () => {
+      drawing += 1;
+      const mine = drawing;
+      body.replaceChildren();
+      show(Math.min(SCREEN, limit));
+      requestAnimationFrame(() => setTimeout(() => mine === drawing && show(limit)));
     };
     const search = () => {
       const wanted = words(query.value);
@@ -219,8 +229,14 @@
       }
       draw();
     };
-    // The filter is part of the address, so that a view can be sent.
+    // The filter is part of the address, so that a view can be sent. It is written when the hand rests:
+    // browsers ration how often a page may change its address.
+    let resting = 0;
     const keep = () => {
+      clearTimeout(resting);
+      resting = setTimeout(write, 120);
+    };
+    const write = () => {
       const set = new URLSearchParams();
       if (query.value) set.set("q", query.value);
       if (outcome.value) set.set("outcome", outcome.value);
@@ -265,7 +281,7 @@
     });
     more.addEventListener("click", () => {
       limit += PAGE;
-      draw();
+      show(limit);
     });
     addEventListener("hashchange", follow);
     search();

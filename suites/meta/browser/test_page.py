@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from suites.meta.browser.visits import DESKTOP, PHONE, RUNS, Visit, chromium
+from suites.meta.browser.visits import DESKTOP, PHONE, RUNS, Visit, chromium, until
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -106,7 +106,7 @@ def test_maps_are_one_tab_stop_and_arrows_move_inside(
     assert "compile=compiled, chunk=chunked, async=sync, pp=1" in readout.inner_text()
     assert "FAIL" in readout.inner_text()
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('tr:target')?.checkVisibility()")
+    until(page, "document.querySelector('tr:target')?.checkVisibility()")
     assert "chunk=chunked" in page.locator("tr:target").inner_text()
 
 
@@ -118,10 +118,11 @@ def test_a_deep_link_opens_at_its_finding(
     seen.page.goto(f"{reports['failing'].as_uri()}#{anchor}")
     seen.page.reload()
     heading = seen.page.locator(f"#{anchor} h3")
-    seen.page.wait_for_function(
+    until(
+        seen.page,
         "(id) => { const r = document.querySelector('#' + id).getBoundingClientRect();"
         " return r.top < innerHeight && r.bottom > 0; }",
-        arg=anchor,
+        anchor,
     )
     assert heading.is_visible()
 

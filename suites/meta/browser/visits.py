@@ -53,6 +53,25 @@ def chromium(own: str) -> str:
     return (*found, own)[0]
 
 
+TRIES = 200
+BETWEEN_TRIES_MS = 50
+
+
+def until(page: Page, expression: str, arg: object = None) -> None:
+    """Wait until `expression` is true in the page; fails with what it said last.
+
+    Not Playwright's own wait: that one looks again from inside the page, where the report's policy
+    lets no text become code.
+    """
+    said = None
+    for _ in range(TRIES):
+        said = page.evaluate(expression, arg)
+        if said:
+            return
+        page.wait_for_timeout(BETWEEN_TRIES_MS)
+    pytest.fail(f"never true: {expression}; last: {said!r}")
+
+
 class Visit:
     """Owns: one open report and what the browser said while it was open."""
 
