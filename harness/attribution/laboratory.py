@@ -16,7 +16,7 @@ from harness.attribution.table import (
     oracle_state,
     state_of,
 )
-from harness.axes import Cell, Plan, baseline, inline, plan_key
+from harness.axes import Cell, Plan, baseline, inline, num_ranks, plan_key
 from harness.case import Case
 from harness.judge.output import Output
 from harness.judge.subject import Execution, Subject
@@ -137,7 +137,7 @@ class Laboratory:
         """Every cell of several ranks in processes of its own, against the same cell inline."""
         table = Table(inline.subject, FailureKind.EXECUTOR)
         for cell, run in inline.runs.items():
-            if cell["pp"] == "1":
+            if num_ranks(cell) == 1:
                 continue
             key = Cell.of({**cell, **APART})
             for _ in range(attempts):

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from harness.attribution.laboratory import Laboratory
 from harness.attribution.recorded import Failure
-from harness.attribution.sets import Switches, cell_of, closure
+from harness.attribution.sets import Switches, cell_of, closure, switches
 from harness.attribution.signature import FailureKind, is_racy
 from harness.attribution.table import Table
-from harness.axes import Cell, baseline
+from harness.axes import Cell, baseline, num_ranks
 from harness.case import Case
 from harness.record import Tier
 from harness.search import Budget, Reducer, reduce_case
@@ -116,14 +116,12 @@ def needed_cells(kind: FailureKind, sets: Sequence[Switches], table: Table) -> t
     if kind is FailureKind.EXECUTOR:
         smallest = table.smallest_bad
         chain = closure([frozenset()] if smallest is None else [_inline(smallest)])
-        return tuple(cell for cell in chain if cell == baseline() or cell["pp"] != "1")
+        return tuple(cell for cell in chain if cell == baseline() or num_ranks(cell) > 1)
     return closure(sets)
 
 
 def _inline(cell: Mapping[str, str]) -> Switches:
-    plain = {name: value for name, value in cell.items() if name != "executor"}
-    start = baseline()
-    return frozenset(f"{n}={v}" for n, v in plain.items() if v != start[n])
+    return switches({name: value for name, value in cell.items() if name != "executor"})
 
 
 def tokens_of(case: Case, laboratory: Laboratory) -> Case:

@@ -8,6 +8,7 @@ from harness.axes.evidence import Evidence, EvidenceError
 from harness.axes.lattice import (
     ALL_AXES,
     AXES,
+    SECONDARY,
     Cell,
     Edge,
     admitted,
@@ -23,10 +24,12 @@ from harness.axes.lattice import (
     tier_between,
 )
 from harness.axes.settings import inline, setting_witnessed
+from harness.axes.tensor_parallel import num_ranks
 
 __all__ = [
     "ALL_AXES",
     "AXES",
+    "SECONDARY",
     "Axis",
     "AxisError",
     "Cell",
@@ -47,6 +50,7 @@ __all__ = [
     "inline",
     "lattice",
     "leave_one_off",
+    "num_ranks",
     "plan_key",
     "select",
     "setting_witnessed",

@@ -49,6 +49,22 @@ class Evidence:
         """One count of each active rank. Raises EvidenceError."""
         return [int(self._get(rank, key, "a rank's ")) for rank in self.active_ranks]
 
+    @property
+    def summands_each(self) -> int:
+        """Summands of each sum over tensor ranks; 1 when no rank summed, or has such a count.
+
+        Raises EvidenceError when it is not the same number on every active rank.
+        """
+        found = set()
+        for rank in self.active_ranks:
+            sums, summands = int(rank.get("reductions") or 0), int(rank.get("summands") or 0)
+            if sums and summands % sums:
+                raise EvidenceError(f"a rank added {summands} summands in {sums} sums")
+            found.add(summands // sums if sums else 1)
+        if len(found) > 1:
+            raise EvidenceError(f"sums of {sorted(found)} summands, expected as many on every rank")
+        return found.pop() if found else 1
+
     def memory(self, key: str) -> Json:
         """One count of the KV memory's ledger. Raises EvidenceError."""
         return self._get(self.value("memory"), key, "its memory's ")

@@ -11,16 +11,17 @@ from harness.axes.base import Axis, AxisError, Plan
 from harness.axes.chunk import CHUNK
 from harness.axes.compile import COMPILE
 from harness.axes.evidence import Json
-from harness.axes.memory import SECONDARY
+from harness.axes.memory import MEMORY
 from harness.axes.pipeline import PIPELINE
+from harness.axes.tensor_parallel import TENSOR_PARALLEL
 from harness.record import Tier
 from harness.registry import Table
 
 AXES: Mapping[str, Axis] = {axis.name: axis for axis in (COMPILE, CHUNK, ASYNC, PIPELINE)}
 """The primary axes, in the order cells are written. Every cell names them."""
-ALL_AXES: Mapping[str, Axis] = Table(
-    "axes", Axis, {**AXES, **{axis.name: axis for axis in SECONDARY}}
-)
+SECONDARY: Mapping[str, Axis] = {axis.name: axis for axis in (*MEMORY, TENSOR_PARALLEL)}
+"""The secondary axes: varied on demand only."""
+ALL_AXES: Mapping[str, Axis] = Table("axes", Axis, {**AXES, **SECONDARY})
 """The secondary axes behind them, and last those of other distributions. A cell names one of these
 only away from its baseline, so that the cells of a lattice, and the baseline's name, do not depend
 on which other axes exist."""

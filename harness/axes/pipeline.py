@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from harness.axes.base import Axis, CellLike
 from harness.axes.evidence import Evidence
+from harness.axes.tensor_parallel import num_ranks, tensor_ranks
 from harness.record import Tier
 
 
 def _witness(cell: CellLike, evidence: Evidence) -> str | None:
-    active, expected = len(evidence.active_ranks), int(cell["pp"])
-    if active == expected:
+    active, expected = len(evidence.active_ranks), num_ranks(cell)
+    if active != expected:
+        return f"{active} of {len(evidence.ranks)} ranks executed operations, expected {expected}"
+    # Ranks that sum with each other are one stage: two tensor ranks are not two stages.
+    each, wanted = evidence.summands_each, tensor_ranks(cell)
+    if each == wanted:
         return None
-    return f"{active} of {len(evidence.ranks)} ranks executed operations, expected {expected}"
+    return (
+        f"{active} active ranks whose sums have {each} summands are {active // each} stages, "
+        f"expected {int(cell['pp'])} of {wanted} tensor ranks"
+    )
 
 
 PIPELINE = Axis(

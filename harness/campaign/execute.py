@@ -19,6 +19,7 @@ from harness.axes import (
     inline,
     lattice,
     leave_one_off,
+    num_ranks,
     plan_key,
     select,
 )
@@ -131,8 +132,8 @@ class CaseExecutor:
     ) -> Iterator[Record]:
         """One case in every cell, the oracle's answer and the perturbed baselines.
 
-        `cells`: only these, the baseline first. `processes`: also run the PP=2 cells with one
-        process a rank.
+        `cells`: only these, the baseline first. `processes`: also run the cells of several
+        ranks with one process a rank.
         """
         cells = self.cells if cells is None else cells
         alone = inline(settings)
@@ -156,7 +157,7 @@ class CaseExecutor:
             yield from self._relator.run(case, prompts, succeeded, alone, self)
         if processes and alone != settings:
             for cell in cells:
-                if cell["pp"] != "1":
+                if num_ranks(cell) > 1:
                     apart = {**settings, "executor": "processes"}
                     yield self._execute(case, prompts, cell, apart, plans.get(plan_key(cell)))
 

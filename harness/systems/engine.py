@@ -24,7 +24,7 @@ from engine.plan import plan_from_json, plan_to_json
 from engine.request import PoolingParams, PoolingRequest, Task
 from engine.resources import Resources
 from engine.tokenization import Tokenizer
-from harness.axes import Plan
+from harness.axes import Plan, num_ranks
 from harness.axes.memory import small_pool
 from harness.case import Case, Prompt
 from harness.judge.output import Output
@@ -219,7 +219,6 @@ class EngineSystem:
         options = self._options
         chunked = cell["chunk"] == "chunked"
         whole_budget = max(options.max_model_len * options.max_num_seqs, options.chunk)
-        stages = int(cell["pp"])
         return EngineConfig(
             model=options.model,
             max_model_len=options.max_model_len,
@@ -243,8 +242,9 @@ class EngineSystem:
                 num_threads=options.num_threads,
             ),
             parallel=ParallelConfig(
-                pipeline_parallel_size=stages,
-                executor=settings.get("executor", "inline") if stages > 1 else "inline",
+                pipeline_parallel_size=int(cell["pp"]),
+                tensor_parallel_size=int(cell.get("tp", "1")),
+                executor=settings.get("executor", "inline") if num_ranks(cell) > 1 else "inline",
                 worker_timeout_s=options.worker_timeout_s,
             ),
             stream=StreamPolicy.parse(settings.get("stream_policy", "threaded")),

@@ -193,7 +193,7 @@ def test_other_quoted_text_is_left_alone() -> None:
         ("parity explain F-1", "unknown command 'explain'"),
         ("parity run --shrink", "No such option: --shrink"),
         ("parity run --profile weekly", "unknown profile 'weekly'"),
-        ("parity run --only compile,tp", "unknown only 'tp'"),
+        ("parity run --only compile,warp", "unknown only 'warp'"),
         ("parity run --plant no-such-fault", "unknown plant 'no-such-fault'"),
         ("parity run --workers 0", "greater than or equal to 1"),
         ("parity replay --clean", "Missing argument"),

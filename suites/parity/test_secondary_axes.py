@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.axes import differing
+from engine.collectives import InlineAllReduce
+from harness.axes import ALL_AXES, differing
 from harness.case import Case, Prompt
 from harness.checkpoints.catalogue import path_of
 from harness.oracle.oracle import Oracle
@@ -31,6 +32,7 @@ VARIED = {
     "kv_pool": (("chunk", "kv_pool"), "small", Tier.REORDERED),
     "block_size": (("chunk", "block_size"), "1", Tier.EXACT),
     "buffers": (("async", "buffers"), "ring", Tier.EXACT),
+    "tp": (("pp", "tp"), "2", Tier.REORDERED),
 }
 
 
@@ -85,8 +87,7 @@ def test_a_liar_never_passes_on_the_axis(
     system: EngineSystem, oracle: Oracle, tmp_path: Path, axis: str, lie: str
 ) -> None:
     axes, other, _ = VARIED[axis]
-    baseline = {"prefix_cache": "off", "kv_pool": "ample", "block_size": "16", "buffers": "fenced"}
-    value = other if lie == "other" else baseline[axis]
+    value = other if lie == "other" else ALL_AXES[axis].baseline
     liar = Liar(system, axis, value)
     found = judged(liar, oracle, tmp_path, cases=cases_of(axis)[:1], axes=axes)
     claiming = [p for p in found.pairs if axis in differing(p.cell_a, p.cell_b)]
@@ -99,3 +100,20 @@ def test_a_liar_never_passes_on_the_axis(
     # Who never reads the cache leaves a plan without hits, so nothing could act: never a PASS.
     if (axis, lie) != ("prefix_cache", "baseline"):
         assert outcomes[Outcome.VACUOUS], outcomes
+
+
+def test_two_tensor_ranks_that_do_not_sum_are_not_two(
+    system: EngineSystem, oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each goes on with its own summand: both ranks work, and no sum had two summands."""
+
+    def own(self: InlineAllReduce, stream: object, turn: int, rows: int) -> object:
+        del stream
+        mine = self._buffers[turn]
+        return lambda: [mine.tensor[:rows]], (mine,)
+
+    monkeypatch.setattr(InlineAllReduce, "_collect", own)
+    found = judged(system, oracle, tmp_path, cases=(CASE,), axes=("tp",))
+    claiming = found.claiming("tp")
+    assert {pair.outcome for pair in claiming} == {Outcome.VACUOUS}
+    assert all("each sum had 1 summands, expected 2" in pair.reason for pair in claiming)

@@ -32,6 +32,8 @@ def honest(cell: Mapping[str, str], **changes: Any) -> Witness:
     """What a run in `cell` leaves behind; `changes` replaces top-level entries."""
     plan = plan_of(cell)
     stages, overlap = int(cell["pp"]), int(cell["async"] == "async")
+    tensor_ranks = int(cell.get("tp", "1"))
+    sums = 8 * len(plan) // stages if tensor_ranks > 1 else 0
     compiled = cell["compile"] == "compiled"
     rank = {
         "pid": 100,
@@ -41,6 +43,8 @@ def honest(cell: Mapping[str, str], **changes: Any) -> Witness:
         "eager_stages": len(plan) if compiled else 9 * len(plan),
         "lookahead": stages - 1 + overlap,
         "graphs": int(compiled),
+        "reductions": sums,
+        "summands": sums * tensor_ranks,
         "num_threads": 1,
         "hazards": [],
     }
@@ -55,7 +59,7 @@ def honest(cell: Mapping[str, str], **changes: Any) -> Witness:
         "stream_policy": "threaded",
         "instruction_set": "AVX2",
         "flags": {"MKL_CBWR": "AUTO,STRICT", "batch_invariant": "off"},
-        "ranks": [{"rank": index, **rank} for index in range(stages)],
+        "ranks": [{"rank": index, **rank} for index in range(stages * tensor_ranks)],
         **changes,
     }
 

@@ -6,19 +6,28 @@ from typing import Any
 
 import pytest
 
-from harness.axes import ALL_AXES, AXES, Cell, baseline, differing, edges, inapplicable, lattice
+from harness.axes import (
+    ALL_AXES,
+    SECONDARY,
+    Cell,
+    baseline,
+    differing,
+    edges,
+    inapplicable,
+    lattice,
+)
 from harness.axes.lattice import plan_key, select
-from harness.axes.memory import SECONDARY, small_pool
+from harness.axes.memory import small_pool
 from suites.unit.axes.witnesses import LENGTHS, PLAN_CHUNKED, PLAN_WHOLE, Witness, honest
 
-VALUES = [(axis.name, value) for axis in SECONDARY for value in axis.values]
+VALUES = [(axis.name, value) for axis in SECONDARY.values() for value in axis.values]
 
 
 def told(cell: Cell) -> Witness:
     """What an honest engine leaves behind in a cell."""
     size, small = int(cell.get("block_size", "16")), cell.get("kv_pool") == "small"
     hit = cell.get("prefix_cache") == "on"
-    witness = honest({**baseline(), **{n: v for n, v in cell.items() if n in AXES}})
+    witness = honest(cell)
     witness["memory"] = {
         "num_blocks": small_pool(LENGTHS, size) if small else 1000,
         "peak_blocks": small_pool(LENGTHS, size),
@@ -47,14 +56,14 @@ def test_only_the_system_that_did_it_is_witnessed(name: str, value: str) -> None
             assert reason.startswith(f"{name}={value} did not take effect")
 
 
-@pytest.mark.parametrize("axis", SECONDARY, ids=lambda a: a.name)
+@pytest.mark.parametrize("axis", SECONDARY.values(), ids=lambda a: a.name)
 def test_a_silent_witness_is_not_evidence(axis: Any) -> None:
     for witness in ({}, {"memory": {}, "ranks": []}, {"memory": None, "ranks": [{"rank": 0}]}):
         assert axis.witnessed(baseline(), witness) is not None
 
 
 def test_a_cell_at_rest_is_called_what_it_always_was() -> None:
-    for axis in SECONDARY:
+    for axis in SECONDARY.values():
         assert cell_of(axis.name, axis.baseline) == baseline()
     cells = lattice(select(["chunk", "kv_pool"]), fixed={"compile": "eager"})
     assert str(cells[0]) == "compile=eager,chunk=whole"
@@ -96,3 +105,32 @@ def test_a_ring_acts_beside_async_or_a_second_stage() -> None:
         assert inapplicable(near, ring, LENGTHS, PLAN_WHOLE, PLAN_WHOLE) is None
         one_step = PLAN_WHOLE[:1]
         assert inapplicable(near, ring, LENGTHS, one_step, one_step) is not None
+
+
+PP_TP = [Cell.parse(f"pp={pp},tp={tp}") for pp in "12" for tp in "12"]
+
+
+@pytest.mark.parametrize("cell", PP_TP, ids=str)
+@pytest.mark.parametrize("ran", PP_TP, ids=str)
+def test_stages_and_tensor_ranks_are_told_apart(cell: Cell, ran: Cell) -> None:
+    """Two stages of one rank and one stage of two are two ranks each, and not the same."""
+    reasons = [ALL_AXES[name].witnessed(cell, honest(ran)) for name in ("pp", "tp")]
+    assert (reasons == [None, None]) is (cell == ran)
+    if cell.get("tp") != ran.get("tp"):
+        assert None not in reasons
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"reductions": 0, "summands": 0}, "0 sums over tensor ranks in 3 steps"),
+        ({"reductions": 1, "summands": 2}, "1 sums over tensor ranks in 3 steps"),
+        ({"reductions": 24, "summands": 24}, r"sums of [1, 2] summands"),
+        ({"reductions": 24, "summands": 25}, "added 25 summands in 24 sums"),
+    ],
+)
+def test_one_rank_that_keeps_its_own_summand_is_seen(change: Any, reason: str) -> None:
+    cell = Cell.parse("tp=2")
+    witness = told(cell)
+    witness["ranks"][1] |= change
+    assert reason in str(ALL_AXES["tp"].witnessed(cell, witness))
