@@ -16,6 +16,7 @@ from harness.checkpoints.errors import CheckpointUnavailable
 
 NEEDS: Final = {
     "contract/test_server.py": ("httpx", "prometheus_client", "starlette"),
+    "contract/test_server_load.py": ("httpx", "prometheus_client", "starlette"),
     "contract/test_checkpoints.py": ("gguf",),
     "meta/test_architecture.py": ("importlinter",),
     "meta/test_report_browser.py": ("playwright",),

@@ -57,6 +57,10 @@ def serve(
     num_blocks: Annotated[
         int | None, typer.Option(help="KV blocks; default: enough for every prompt in a step")
     ] = None,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(help="MODULE:CALLABLE that every rank applies to its runner; repeatable"),
+    ] = None,
     max_queued_prompts: Annotated[
         int, typer.Option(help="Unanswered prompts, beyond which the answer is 429")
     ] = 4096,
@@ -105,6 +109,7 @@ def serve(
             parallel=ParallelConfig(
                 pipeline_parallel_size=pipeline_parallel_size, executor=executor
             ),
+            plugins=tuple(plugin or ()),
         )
         code = _serve(
             engine,

@@ -1,4 +1,4 @@
-"""Plug-ins that make a process die or hang in the middle of its work."""
+"""Plug-ins that make a process die or hang in the middle of its work, or answer wrongly."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
+import torch
+
 from engine.plan import StepPlan
+from engine.pooling.base import PoolingBatch
+from engine.pooling.dispatcher import Pooled
 from engine.runner import Runner
 
 RANK, WORKER = "parity-rank-", "parity-worker"
 """How the processes of an executor and of a campaign are named."""
 STEP = 1
 """The step in which it happens: there has been one before it."""
+EVERY = 40
+"""Of so many answers one is wrong."""
 
 
 def kill_last_rank(runner: Runner) -> Callable[[], None]:
@@ -38,6 +45,16 @@ def kill_encoder_worker(runner: Runner) -> Callable[[], None]:
 def hang_worker(runner: Runner) -> Callable[[], None]:
     """A campaign's worker stops answering."""
     return _misbehave(runner, WORKER, hang, step=0)
+
+
+def nudge_a_number(runner: Runner) -> Callable[[], None]:
+    """One number of one answer in EVERY is the next float32."""
+    return _spoil(runner, lambda rows: torch.nextafter(rows, torch.full_like(rows, 9.0)))
+
+
+def shift_a_number(runner: Runner) -> Callable[[], None]:
+    """One number of one answer in EVERY is off by a thousandth."""
+    return _spoil(runner, lambda rows: rows + 1e-3)
 
 
 def die() -> None:
@@ -76,5 +93,28 @@ def _misbehave(
 
     def undo() -> None:
         del runner.post_step
+
+    return undo
+
+
+def _spoil(runner: Runner, change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], None]:
+    """Change the first number of one answer in EVERY."""
+    pooler, numbers = runner.pooler, count(1)
+    if pooler is None:
+        return lambda: None
+    pool = pooler.pool
+
+    def instead(hidden: torch.Tensor, batch: PoolingBatch) -> list[Pooled]:
+        pooled = pool(hidden, batch)
+        for each in pooled:
+            if next(numbers) % EVERY == 0:
+                first = each.rows.view(-1)[:1]
+                first.copy_(change(first))
+        return pooled
+
+    pooler.pool = instead  # type: ignore[method-assign]
+
+    def undo() -> None:
+        del pooler.pool
 
     return undo
