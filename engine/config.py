@@ -6,6 +6,7 @@ by `engine.capabilities`, which knows both sides.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -21,6 +22,9 @@ DTYPES = ("float32", "float64", "bfloat16", "float16")
 INPUT_BUFFERS = ("fenced", "ring")
 EXECUTORS = ("inline", "processes", "torchrun")
 POOLING_METHODS = ("CLS", "LAST", "MEAN", "MAX", "MEAN_SQRT", "WEIGHTED_MEAN")
+CHECK_LEDGERS = "PARITY_CHECK_LEDGERS"
+"""Environment variable: 1 turns `EngineConfig.check_ledgers` on where it is not said. It reaches
+processes that are started deep inside; the project's tests set it."""
 STREAM_POLICIES = ("threaded", "immediate", "lag", "paced", "drawn")
 
 
@@ -244,6 +248,11 @@ class EngineConfig:
     """`fenced`: one staging buffer, wait on reuse. `ring`: one per step in flight."""
     poison: bool = False
     """Debug: fill what is released with NaN, in stream order. May change no output."""
+    check_ledgers: bool = field(
+        default_factory=lambda: os.environ.get(CHECK_LEDGERS, "0") not in ("", "0")
+    )
+    """Debug: after every step, see that slots, KV blocks and retained rows are accounted for; else
+    LedgerError. May change no output."""
     max_model_len: int | None = None
     device: str = "cpu"
     plugins: tuple[str, ...] = ()

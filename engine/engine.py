@@ -36,6 +36,8 @@ class RunResult:
     outputs: Mapping[str, PoolingOutput]
     refused: Mapping[str, str]
     """Request id -> why it was refused; the other requests ran."""
+    failed: Mapping[str, str]
+    """Request id -> what its head raised; the other requests have their outputs."""
     plan: tuple[StepPlan, ...]
     witness: RunWitness
     taps: tuple[Tap, ...]
@@ -79,6 +81,7 @@ class Engine:
         return RunResult(
             outputs=loop.outputs,
             refused=loop.refused,
+            failed=loop.failed,
             plan=tuple(loop.plan),
             witness=self._witness(loop, account),
             taps=account.taps,
@@ -166,6 +169,7 @@ class Engine:
             max_in_flight=self.config.max_steps_in_flight,
             check=self.check,
             prefix=self._prefix,
+            check_ledgers=self.config.check_ledgers,
         )
 
     def _prefix(self, request: PoolingRequest) -> Prefix:

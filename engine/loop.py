@@ -9,7 +9,7 @@ from engine.errors import ConfigurationError, RequestError
 from engine.executor.base import Executor
 from engine.kv.prefix import Prefix
 from engine.plan import StepPlan
-from engine.request import PoolingOutput, PoolingRequest
+from engine.request import PoolingFailure, PoolingOutput, PoolingRequest, PoolingResult
 from engine.runner import StepHandle
 from engine.scheduler.base import Scheduler
 from engine.scheduler.memory import MemoryWitness
@@ -18,7 +18,7 @@ from engine.scheduler.memory import MemoryWitness
 class RunLoop:
     """Owns: the steps in flight, the recorded plan and the outputs of one run.
 
-    A refused request is set aside with its reason; it never touches another.
+    A refused request, or one that failed, is set aside with its reason; it never touches another.
     """
 
     def __init__(
@@ -29,14 +29,16 @@ class RunLoop:
         max_in_flight: int,
         check: Callable[[PoolingRequest], None],
         prefix: Callable[[PoolingRequest], Prefix],
+        check_ledgers: bool,
     ) -> None:
         self._executor, self._scheduler = executor, scheduler
         self._check, self._prefix = check, prefix
-        self._max_in_flight = max_in_flight
+        self._max_in_flight, self._check_ledgers = max_in_flight, check_ledgers
         self._in_flight: deque[StepHandle] = deque()
         self._requests: dict[str, PoolingRequest] = {}
         self._replayed = False
         self.refused: dict[str, str] = {}
+        self.failed: dict[str, str] = {}
         self.outputs: dict[str, PoolingOutput] = {}
         self.plan: list[StepPlan] = []
 
@@ -68,8 +70,11 @@ class RunLoop:
             while waiting and (idle or waiting[0][0] <= len(self.plan)):
                 self._admit(requests[waiting.popleft()[1]])
                 idle = False
-            for output in self.advance():
-                self.outputs[output.request_id] = output
+            for result in self.advance():
+                if isinstance(result, PoolingFailure):
+                    self.failed[result.request_id] = result.reason
+                else:
+                    self.outputs[result.request_id] = result
         return self.outputs
 
     @property
@@ -100,8 +105,8 @@ class RunLoop:
         self._scheduler.abort(request_id)
         self._executor.abort(request_id)
 
-    def advance(self) -> Sequence[PoolingOutput]:
-        """Submit one step if there is room and work, else take the oldest result: its outputs."""
+    def advance(self) -> Sequence[PoolingResult]:
+        """Submit one step if there is room and work, else take what the oldest one finished."""
         step = None
         if len(self._in_flight) < self._max_in_flight:
             step = self._scheduler.schedule()
@@ -109,6 +114,7 @@ class RunLoop:
             return self._take() if self._in_flight else ()
         self.plan.append(step.plan)
         self._in_flight.append(self._executor.submit(step, self._requests))
+        self._check_memory()
         return ()
 
     def _admit(self, request: PoolingRequest) -> None:
@@ -119,9 +125,13 @@ class RunLoop:
                 raise
             self.refused[request.request_id] = str(error)
 
-    def _take(self) -> Sequence[PoolingOutput]:
+    def _take(self) -> Sequence[PoolingResult]:
         handle = self._in_flight.popleft()
-        outputs = handle.result()
+        results = handle.result()
         self._scheduler.complete(handle.plan)
-        self._scheduler.check_integrity()
-        return [output for output in outputs if output.request_id in self._requests]
+        self._check_memory()
+        return [result for result in results if result.request_id in self._requests]
+
+    def _check_memory(self) -> None:
+        if self._check_ledgers:
+            self._scheduler.check_integrity()

@@ -76,3 +76,16 @@ class PoolingOutput:
     task: Task
     values: torch.Tensor
     num_prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolingFailure:
+    """A request that its head could not answer; what ran beside it has its answers."""
+
+    request_id: str
+    reason: str
+    """Kind and message of what was raised."""
+
+
+PoolingResult = PoolingOutput | PoolingFailure
+"""What becomes of a request that was run to its end."""

@@ -23,7 +23,7 @@ from engine.models.base import AttentionMetadata, LayerCache
 from engine.plan import StepPlan
 from engine.pooling.base import PoolingBatch
 from engine.pooling.dispatcher import Pooled, Pooler
-from engine.request import PoolingOutput, PoolingRequest
+from engine.request import PoolingFailure, PoolingOutput, PoolingRequest, PoolingResult
 from engine.scheduler.base import ScheduledStep
 from engine.stage import Stage
 from engine.stream.base import Buffer, Device, Event
@@ -37,8 +37,8 @@ class StepHandle(Protocol):
     @property
     def plan(self) -> StepPlan: ...
 
-    def result(self) -> tuple[PoolingOutput, ...]:
-        """Outputs of the requests this step finished, owned by the caller.
+    def result(self) -> tuple[PoolingResult, ...]:
+        """What became of the requests this step finished, owned by the caller.
 
         Waits for the device only when there is something to fetch.
         """
@@ -61,9 +61,9 @@ class RunnerHandle:
 
     def __init__(self, host: str, plan: StepPlan, events: Sequence[Event]) -> None:
         self._host, self.plan, self._events = host, plan, tuple(events)
-        self.outputs: list[PoolingOutput] = []
+        self.outputs: list[PoolingResult] = []
 
-    def result(self) -> tuple[PoolingOutput, ...]:
+    def result(self) -> tuple[PoolingResult, ...]:
         if self.plan.finishes_any:
             self.wait()
         return tuple(self.outputs)
@@ -192,6 +192,7 @@ class Runner:
             self.pooler.reset()  # a run that raised may have left chunks behind
         self._steps: list[StepPlan] = []
         self._chunks: dict[str, int] = {}
+        self._underway: set[str] = set()
         self._padded: list[int] = []
         self._threads = 0
         self._calls_before = self.execution.compiled_calls
@@ -405,6 +406,7 @@ class Runner:
         pooler = self.pooler
         assert pooler is not None, self.rank
         step_requests = {e.request_id: requests[e.request_id] for e in plan.entries}
+        underway = self._underway_after(plan) if self.config.check_ledgers else None
 
         def pool() -> None:
             row_offsets = self.inputs["row_offsets"][: len(plan.entries) + 1]
@@ -412,8 +414,16 @@ class Runner:
             frame.pooled = pooler.pool(self.hidden.tensor[: plan.num_tokens], batch)
             for entry in plan.entries:
                 self._chunks[entry.request_id] = self._chunks.get(entry.request_id, 0) + 1
+            if underway is not None:
+                pooler.check_integrity(underway)
 
         self.compute.submit("pool", pool, step=plan.index, reads=(self.inputs.buffer, self.hidden))
+
+    def _underway_after(self, plan: StepPlan) -> frozenset[str]:
+        """Who has run a piece and not the last one, once this step is through."""
+        for entry in plan.entries:
+            (self._underway.discard if entry.finishes else self._underway.add)(entry.request_id)
+        return frozenset(self._underway)
 
     def post_step(self, plan: StepPlan) -> None:
         """Advance the device-side counters: every stage, every step, output or not (rule 4)."""
@@ -438,20 +448,13 @@ class Runner:
         if not self.answers or not plan.finishes_any:
             return RunnerHandle(self.host, plan, self._step_events())
         self.copy.wait(self.compute.record())
-        outputs: list[PoolingOutput] = []
+        outputs: list[PoolingResult] = []
         step_requests = {e.request_id: requests[e.request_id] for e in plan.entries}
 
         def copy() -> None:
-            for pooled in frame.pooled:
-                request = step_requests[pooled.request_id]
-                outputs.append(
-                    PoolingOutput(
-                        request_id=pooled.request_id,
-                        task=request.task,
-                        values=_to_host(pooled),
-                        num_prompt_tokens=request.num_tokens,
-                    )
-                )
+            outputs.extend(
+                _result(pooled, step_requests[pooled.request_id]) for pooled in frame.pooled
+            )
 
         self.copy.submit(
             "copy to host", copy, step=plan.index, reads=lambda: [p.rows for p in frame.pooled]
@@ -471,6 +474,7 @@ class Runner:
     def abort(self, request_id: str) -> None:
         """Forget what is retained of a request, after every step already submitted."""
         pooler, step = self.pooler, self._steps[-1].index if self._steps else 0
+        self._underway.discard(request_id)
         if pooler is not None:
             self.compute.submit("abort", lambda: pooler.abort(request_id), step=step)
 
@@ -523,6 +527,17 @@ class Runner:
     def _sums(self) -> tuple[int, int]:
         sums = self.all_reduce
         return (0, 0) if sums is None else (sums.reductions, sums.summands)
+
+
+def _result(pooled: Pooled, request: PoolingRequest) -> PoolingResult:
+    if pooled.failure:
+        return PoolingFailure(request_id=pooled.request_id, reason=pooled.failure)
+    return PoolingOutput(
+        request_id=pooled.request_id,
+        task=request.task,
+        values=_to_host(pooled),
+        num_prompt_tokens=request.num_tokens,
+    )
 
 
 def _to_host(pooled: Pooled) -> torch.Tensor:

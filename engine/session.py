@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engine.errors import LedgerError
 from engine.executor.base import Executor, RunAccount
 from engine.loop import RunLoop
-from engine.request import PoolingOutput, PoolingRequest
+from engine.request import PoolingRequest, PoolingResult
 
 
 class Session:
@@ -46,8 +46,8 @@ class Session:
         """
         self._loop.abort(request_id)
 
-    def advance(self) -> Sequence[PoolingOutput]:
-        """Submit a step, or wait for the oldest one's outputs. Raises WorkerError if a rank died.
+    def advance(self) -> Sequence[PoolingResult]:
+        """Submit a step, or wait for the oldest one's results. Raises WorkerError if a rank died.
 
         After an exception the session and its engine are of no more use.
         """

@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> None:
     output.mkdir(parents=True, exist_ok=True)
     answers = {name: found.values.contiguous() for name, found in result.outputs.items()}
     save_file(answers, output / "outputs.safetensors")
-    witness = {**result.witness.to_json(), "refused": dict(result.refused)}
+    aside = {"refused": dict(result.refused), "failed": dict(result.failed)}
+    witness = {**result.witness.to_json(), **aside}
     (output / "witness.json").write_text(json.dumps(witness))
 
 

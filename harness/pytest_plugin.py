@@ -1,4 +1,4 @@
-"""The pytest plug-in: reproducible arithmetic, one printed seed, one Hypothesis profile.
+"""The pytest plug-in: reproducible arithmetic, checked ledgers, one seed, one Hypothesis profile.
 
 Importing this module pins MKL's code path. It therefore has to be imported before torch, which
 `conftest.py` sees to; `pin_arithmetic` refuses to pretend when it comes too late.
@@ -39,6 +39,10 @@ def pin_arithmetic() -> None:
 
 
 pin_arithmetic()
+
+# The engine's own, whose name is spelled out here: this module may not know the engine. Inherited
+# by every process that a test starts; `make bench` measures without.
+os.environ.setdefault("PARITY_CHECK_LEDGERS", "1")
 
 # A case runs a model, so its time says nothing about the test: no deadline, no slowness check.
 settings.register_profile(
@@ -88,9 +92,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     """Name the seed and what reproduces the run."""
     seed: int = config.getoption("--parity-seed")
+    switches = ", ".join(f"{n}={os.environ[n]}" for n in ("MKL_CBWR", "PARITY_CHECK_LEDGERS"))
     return (
         f"parity: seed {seed} (again with --parity-seed={seed}), "
-        f"hypothesis profile {_profile(config)}, MKL_CBWR={os.environ['MKL_CBWR']}"
+        f"hypothesis profile {_profile(config)}, {switches}"
     )
 
 

@@ -13,7 +13,7 @@ from engine.links import InlineLink
 from engine.placement import Place
 from engine.plan import StepPlan
 from engine.plugins import Plugins
-from engine.request import PoolingOutput, PoolingRequest
+from engine.request import PoolingRequest, PoolingResult
 from engine.resources import Resources
 from engine.runner import Runner, RunnerHandle, RunnerLimits
 from engine.scheduler.base import ScheduledStep
@@ -133,7 +133,7 @@ class _Resolved:
     def plan(self) -> StepPlan:
         return self._handle.plan
 
-    def result(self) -> tuple[PoolingOutput, ...]:
+    def result(self) -> tuple[PoolingResult, ...]:
         outputs = self._handle.result()
         self._device.join(DRIVER, self._host)
         return outputs

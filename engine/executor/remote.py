@@ -15,7 +15,7 @@ from engine.errors import CheckpointError, ConfigurationError, WorkerError
 from engine.executor import wire
 from engine.executor.base import RunAccount
 from engine.plan import StepPlan
-from engine.request import PoolingOutput, PoolingRequest
+from engine.request import PoolingFailure, PoolingOutput, PoolingRequest, PoolingResult
 from engine.scheduler.base import ScheduledStep
 from engine.taps import Tap
 from engine.witness import RankWitness
@@ -67,11 +67,11 @@ class RemoteExecutor(ABC):
         )
         return _RemoteHandle(self, step.plan)
 
-    def resolve(self, plan: StepPlan) -> tuple[PoolingOutput, ...]:
-        """Outputs of a step from the last rank; the others are told to make sure they ran it."""
+    def resolve(self, plan: StepPlan) -> tuple[PoolingResult, ...]:
+        """Results of a step from the last rank; the others are told to make sure they ran it."""
         self._broadcast({"verb": "resolve", "index": plan.index})
         message, tensors = self._receive(len(self._pipes) - 1)
-        return tuple(
+        outputs = (
             PoolingOutput(
                 request_id=name,
                 task=self._tasks[name].task,
@@ -80,6 +80,11 @@ class RemoteExecutor(ABC):
             )
             for i, name in enumerate(message["outputs"])
         )
+        failures = (
+            PoolingFailure(request_id=name, reason=reason)
+            for name, reason in message["failures"].items()
+        )
+        return (*outputs, *failures)
 
     def abort(self, request_id: str) -> None:
         self._broadcast({"verb": "abort", "request_id": request_id})
@@ -172,7 +177,7 @@ class _RemoteHandle:
     def __init__(self, executor: RemoteExecutor, plan: StepPlan) -> None:
         self._executor, self.plan = executor, plan
 
-    def result(self) -> tuple[PoolingOutput, ...]:
+    def result(self) -> tuple[PoolingResult, ...]:
         if not self.plan.finishes_any:
             return ()
         return self._executor.resolve(self.plan)

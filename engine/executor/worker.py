@@ -24,7 +24,7 @@ from engine.executor import wire
 from engine.links import ProcessLink
 from engine.placement import Place
 from engine.plugins import Plugins
-from engine.request import PoolingRequest
+from engine.request import PoolingFailure, PoolingOutput, PoolingRequest
 from engine.resources import Resources
 from engine.runner import Runner, RunnerHandle, RunnerLimits
 from engine.stream import create_device
@@ -163,11 +163,15 @@ class Worker:
         if not self._runner.answers:
             handle.wait()
             return
-        outputs = handle.result()
-        names = [output.request_id for output in outputs]
+        results = handle.result()
+        outputs = [result for result in results if isinstance(result, PoolingOutput)]
+        failures = [result for result in results if isinstance(result, PoolingFailure)]
         wire.send(
             self._connection,
-            {"outputs": names},
+            {
+                "outputs": [output.request_id for output in outputs],
+                "failures": {failure.request_id: failure.reason for failure in failures},
+            },
             {str(i): output.values.contiguous() for i, output in enumerate(outputs)},
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -33,6 +33,8 @@ class Pooled:
 
     request_id: str
     rows: torch.Tensor
+    failure: str = ""
+    """Why there is no answer, when the head raised; `rows` is then empty."""
 
 
 class Pooler:
@@ -61,6 +63,7 @@ class Pooler:
     def pool(self, hidden: torch.Tensor, batch: PoolingBatch) -> list[Pooled]:
         """Answers of the requests that finish in this step, in batch order.
 
+        What a head raises is its request's failure. All else that is raised is the step's.
         `hidden` is [T, D] with T >= batch.num_rows. Runs on the compute stream and never waits
         for the device.
         """
@@ -77,31 +80,27 @@ class Pooler:
             ]
             rows[spec] = method(hidden, batch, members) if members else {}
         return [
-            Pooled(
-                request_id=entry.request_id,
-                rows=self._answer(
-                    entry.request, {spec: found.get(i) for spec, found in rows.items()}
-                ),
-            )
+            self._answer(entry.request, {spec: found.get(i) for spec, found in rows.items()})
             for i, entry in enumerate(batch.entries)
             if entry.finishes
         ]
 
     def _answer(
         self, request: PoolingRequest, rows: Mapping[MethodSpec, torch.Tensor | None]
-    ) -> torch.Tensor:
-        found = []
+    ) -> Pooled:
+        name, picked = request.request_id, []
         for part in self.routes[request.task]:
-            picked = rows[part.method]
-            if picked is None:
+            found = rows[part.method]
+            if found is None:
                 raise LedgerError(
-                    f"request {request.request_id!r} finished: expected rows by "
-                    f"{part.method.names}, got none"
+                    f"request {name!r} finished: expected rows by {part.method.names}, got none"
                 )
-            found.append(part.head(picked, request.params))
-        if len(found) > 1:
-            return torch.cat([values.flatten() for values in found])
-        return found[0] if request.task.is_token_level else found[0][0]
+            picked.append((part.head, found))
+        try:
+            return Pooled(request_id=name, rows=_headed(request, picked))
+        except Exception as error:  # noqa: BLE001 - of a head that raised nothing is known
+            empty = picked[0][1].new_empty(0)
+            return Pooled(request_id=name, rows=empty, failure=f"{type(error).__name__}: {error}")
 
     def abort(self, request_id: str) -> None:
         """Drop what is retained for a request; after its last submitted step has pooled."""
@@ -126,3 +125,11 @@ class Pooler:
     def _new_store(self) -> ChunkStore:
         self.stores.append(ChunkStore())
         return self.stores[-1]
+
+
+def _headed(request: PoolingRequest, picked: Sequence[tuple[Head, torch.Tensor]]) -> torch.Tensor:
+    """Every head on its rows; several answers are joined to one vector."""
+    found = [head(rows, request.params) for head, rows in picked]
+    if len(found) > 1:
+        return torch.cat([values.flatten() for values in found])
+    return found[0] if request.task.is_token_level else found[0][0]

@@ -14,7 +14,7 @@ from functools import partial
 
 from engine.engine import Engine
 from engine.errors import ConfigurationError, EngineError, RequestError
-from engine.request import PoolingOutput, PoolingRequest
+from engine.request import PoolingFailure, PoolingOutput, PoolingRequest
 from engine.server.config import QueueLimits
 from engine.server.metrics import Metrics
 from engine.session import Session
@@ -41,6 +41,10 @@ class TooLargeError(Exception):
 
 class UnavailableError(Exception):
     """The engine failed or is being shut down; the request was not answered."""
+
+
+class FailedError(Exception):
+    """The request's own head raised; nothing else that ran was touched."""
 
 
 @dataclass(slots=True, eq=False)
@@ -97,8 +101,8 @@ class Batcher:
     def submit(self, requests: Sequence[PoolingRequest]) -> list[Future[PoolingOutput]]:
         """Queue all of them or, with OverloadedError, TooLargeError or UnavailableError, none.
 
-        A future ends with the output, or with RequestError or UnavailableError. RequestError here
-        and now: an id is that of another unanswered request.
+        A future ends with the output, or with RequestError, FailedError or UnavailableError.
+        RequestError here and now: an id is that of another unanswered request.
         """
         prompts, tokens = len(requests), sum(request.num_tokens for request in requests)
         limits = self._limits
@@ -226,13 +230,17 @@ class Batcher:
 
     def _advance(self, session: Session) -> None:
         began, steps = time.perf_counter(), session.num_steps
-        outputs = session.advance()
+        results = session.advance()
         self._busy_s += time.perf_counter() - began
         if session.num_steps > steps:
             self._metrics.stepped(session.num_tokens)
-        for output in outputs:
-            self._done_tokens += output.num_prompt_tokens
-            self._settle(output.request_id, output)
+        for result in results:
+            if isinstance(result, PoolingFailure):
+                _log.error("request %s failed: %s", result.request_id, result.reason)
+                self._settle(result.request_id, FailedError(result.reason))
+            else:
+                self._done_tokens += result.num_prompt_tokens
+                self._settle(result.request_id, result)
 
     def _settle(self, name: str, result: PoolingOutput | Exception) -> None:
         """End a future, unless its owner has cancelled it meanwhile."""

@@ -10,7 +10,13 @@ import torch
 
 from engine.errors import ConfigurationError, RequestError
 from engine.request import PoolingOutput, PoolingParams, PoolingRequest, Task
-from engine.server.batcher import Batcher, OverloadedError, TooLargeError, UnavailableError
+from engine.server.batcher import (
+    Batcher,
+    FailedError,
+    OverloadedError,
+    TooLargeError,
+    UnavailableError,
+)
 from engine.server.config import ServerConfig
 from engine.server.errors import ApiError, invalid
 from engine.server.facts import ModelFacts
@@ -56,6 +62,10 @@ class Service:
             outputs = await asyncio.gather(*map(asyncio.wrap_future, futures))
         except (RequestError, ConfigurationError) as error:
             raise invalid(str(error)) from error
+        except FailedError as error:
+            raise ApiError(
+                500, f"the model's head failed on this request: {error}", code="request_failed"
+            ) from error
         except UnavailableError as error:
             raise _unavailable(error) from error
         finally:

@@ -33,6 +33,7 @@ from harness.systems.base import (
     Assignment,
     Encoded,
     Refused,
+    SystemFailed,
     SystemRun,
     SystemUnavailable,
     TapRows,
@@ -128,6 +129,8 @@ class EngineSession:
         )
         if result.refused:
             raise ConfigurationError("; ".join(result.refused.values()))
+        if result.failed:
+            raise SystemFailed("; ".join(result.failed.values()))
         return SystemRun(
             outputs=tuple(
                 Output.of(result.outputs[str(i)].values.numpy()) for i in range(len(prompts))

@@ -5,17 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 
 from engine.plan import StepPlan
 from engine.pooling.base import PoolingBatch
-from engine.pooling.dispatcher import Pooled
+from engine.pooling.dispatcher import BuiltPart, Pooled
+from engine.request import PoolingParams
 from engine.runner import Runner
 
 HOLD = f"{__name__}:hold"
 BREAK = f"{__name__}:break_when_told"
 SPOIL = f"{__name__}:spoil_short_prompts"
+FAILING_HEAD = f"{__name__}:fail_on_a_width"
+FAILS = 13
+"""`dimensions` of a request whose head raises."""
 
 _open = threading.Event()
 _open.set()
@@ -80,6 +85,25 @@ def spoil_short_prompts(runner: Runner) -> Callable[[], None]:
 
     pooler.pool = instead  # type: ignore[method-assign]
     return lambda: None
+
+
+def fail_on_a_width(runner: Runner) -> Callable[[], None]:
+    """The head of a request raises if it was asked for FAILS dimensions."""
+    pooler = runner.pooler
+    if pooler is None:
+        return lambda: None
+    routes = dict(pooler.routes)
+
+    def failing(part: BuiltPart) -> BuiltPart:
+        def head(rows: torch.Tensor, params: PoolingParams) -> torch.Tensor:
+            if params.dimensions == FAILS:
+                raise ValueError("this head is planted")
+            return part.head(rows, params)
+
+        return replace(part, head=head)
+
+    pooler.routes = {task: tuple(map(failing, parts)) for task, parts in routes.items()}
+    return lambda: setattr(pooler, "routes", routes)
 
 
 def _before_post_step(runner: Runner, action: Callable[[], None]) -> Callable[[], None]:

@@ -46,12 +46,13 @@ class Server:
     def ask(self, path: str, body: object, method: str = "POST") -> httpx.Response:
         """The answer to one request. A text is sent as it is, anything else as JSON."""
         content = body if isinstance(body, str | bytes) else json.dumps(body)
-        return asyncio.run(self._ask(method, path, content))
+        return asyncio.run(self.request(method, path, content))
 
     def get(self, path: str) -> httpx.Response:
-        return asyncio.run(self._ask("GET", path, ""))
+        return asyncio.run(self.request("GET", path, ""))
 
-    async def _ask(self, method: str, path: str, content: str | bytes) -> httpx.Response:
+    async def request(self, method: str, path: str, content: str | bytes) -> httpx.Response:
+        """As `ask`, in a loop of the caller's."""
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
             return await client.request(
