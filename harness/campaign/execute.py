@@ -30,6 +30,7 @@ from harness.campaign.reference import CaseReference
 from harness.campaign.relate import Relator
 from harness.case import Case
 from harness.record import (
+    CaseEndRecord,
     CaseRecord,
     ExecutionRecord,
     NoticeRecord,
@@ -141,6 +142,7 @@ class CaseExecutor:
             prompts = self._system.encode(case)
         except Exception as failure:  # noqa: BLE001 - whatever a system raises is its verdict
             yield from self._unreadable(case, alone, _message(failure))
+            yield self._ended(case)
             return
         yield from self._begun(case, prompts)
         plans: dict[tuple[str, ...], Plan] = {}
@@ -160,6 +162,7 @@ class CaseExecutor:
                 if num_ranks(cell) > 1:
                     apart = {**settings, "executor": "processes"}
                     yield self._execute(case, prompts, cell, apart, plans.get(plan_key(cell)))
+        yield self._ended(case)
 
     def run_in_turn(self, cases: Sequence[Case], cells: Sequence[Cell]) -> Iterator[Record]:
         """Every case in one cell before the next is opened: for systems that take long to start.
@@ -197,6 +200,11 @@ class CaseExecutor:
                 if cell == self._cells[0] and not record.error:
                     yield from self._perturbed(case, prompts, settings)
             self._system.release()
+        for case in cases:
+            yield self._ended(case)
+
+    def _ended(self, case: Case) -> CaseEndRecord:
+        return CaseEndRecord(case_id=case.case_id, checkpoint=self._checkpoint.name)
 
     def _begun(self, case: Case, prompts: Sequence[Encoded]) -> Iterator[Record]:
         """What is recorded of a case before the system runs it."""

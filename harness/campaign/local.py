@@ -6,9 +6,9 @@ import json
 import multiprocessing
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -17,10 +17,11 @@ from harness.campaign import worker
 from harness.campaign.judging import CheckpointJudge, executed
 from harness.campaign.outputs import OutputStore
 from harness.campaign.redact import Redactor
-from harness.campaign.spec import Job, RunSpec
+from harness.campaign.spec import NOT_FINISHED, Job, RunSpec
 from harness.checkpoints.catalogue import checkpoint
 from harness.judge.bounds import Bounds
 from harness.record import (
+    CaseEndRecord,
     CaseRecord,
     DriftRecord,
     EndRecord,
@@ -33,6 +34,9 @@ from harness.record import (
     exit_code,
     record_from_json,
 )
+
+MOST_LOSSES = 3
+"""Workers that may die or hang on one job before the rest of it is given up."""
 
 
 class Watcher:
@@ -59,6 +63,12 @@ class _Seat:
     pipe: Connection
     job: Job | None = None
     heard: float = field(default_factory=time.monotonic)
+    running: list[str] = field(default_factory=list)
+    """Ids of cases that it has begun and not ended: one, or all where cells are run in turn."""
+    ended: list[str] = field(default_factory=list)
+    """Ids of the job's cases that it has ended."""
+    again: Job | None = None
+    """What is left of the job it was lost on."""
 
 
 FindFindings = Callable[[str, Sequence[Any], Sequence[PairRecord], Bounds], Sequence[Record]]
@@ -76,10 +86,20 @@ class LocalCampaign:
         workers: int = 2,
         watcher: Watcher | None = None,
         find: FindFindings | None = None,
+        kept: Mapping[str, Sequence[Record]] | None = None,
+        minutes: float | None = None,
     ) -> None:
+        """`kept`: checkpoint -> records of cases that an earlier part of the run has finished.
+        `minutes`: for the cases; every job gets an equal share of what is left when it begins.
+        """
         self._spec, self._writer, self._workers = spec, writer, workers
         self._watcher, self._find = watcher or Watcher(), find
-        self._records: dict[str, list[Record]] = {name: [] for name in spec.checkpoints}
+        kept = kept or {}
+        self._records: dict[str, list[Record]] = {
+            name: list(kept.get(name, ())) for name in spec.checkpoints
+        }
+        self._minutes = minutes
+        self._deadline: float | None = None
         self._phases: dict[str, float] = defaultdict(float)
         self._counts: Counter[str] = Counter()
         self._redact: Callable[[Record], Record] = Redactor() if spec.redact else lambda r: r
@@ -88,8 +108,14 @@ class LocalCampaign:
     def run(self) -> EndRecord:
         """Execute, judge, search for causes; returns the last record written."""
         began = time.monotonic()
+        self._deadline = None if self._minutes is None else time.time() + 60 * self._minutes
         jobs = deque(
-            Job(checkpoint=name, shard=shard, num_shards=self._spec.plan(name).shards)
+            Job(
+                checkpoint=name,
+                shard=shard,
+                num_shards=self._spec.plan(name).shards,
+                done=tuple(r.case_id for r in self._records[name] if isinstance(r, CaseEndRecord)),
+            )
             for name in self._spec.checkpoints
             for shard in range(self._spec.plan(name).shards)
         )
@@ -102,9 +128,12 @@ class LocalCampaign:
                 for index, seat in enumerate(seats):
                     if seat.job is None or self._listen(seat):
                         continue
-                    job = seat.job
-                    open_shards[job.checkpoint] -= 1
-                    self._watcher.job_finished(job)
+                    job, again = seat.job, seat.again
+                    if again is not None:
+                        jobs.appendleft(again)
+                    else:
+                        open_shards[job.checkpoint] -= 1
+                        self._watcher.job_finished(job)
                     fresh = self._spec.profile_object.fresh_processes
                     if jobs and (fresh or not seat.process.is_alive()):
                         _stop(seat)
@@ -139,8 +168,14 @@ class LocalCampaign:
         return _Seat(process=process, pipe=ours)
 
     def _assign(self, seat: _Seat, jobs: deque[Job]) -> None:
+        seat.running, seat.ended, seat.again = [], [], None
+        left = len(jobs)
         seat.job = jobs.popleft() if jobs else None
         if seat.job is not None:
+            if self._deadline is not None:
+                now = time.time()
+                share = max(self._deadline - now, 0.0) * min(1.0, self._workers / left)
+                seat.job = replace(seat.job, until=now + share)
             seat.heard = time.monotonic()
             self._watcher.job_started(seat.job)
             seat.pipe.send_bytes(json.dumps({"verb": "run", "job": asdict(seat.job)}).encode())
@@ -155,35 +190,51 @@ class LocalCampaign:
                 message = json.loads(seat.pipe.recv_bytes())
             except (EOFError, OSError):
                 seat.process.join(timeout=5)
-                self._lose(seat.job, f"its worker died (exit code {seat.process.exitcode})")
+                self._lose(seat, f"its worker died (exit code {seat.process.exitcode})")
                 return False
             seat.heard = time.monotonic()
             if "record" in message:
-                self._take(seat.job, record_from_json(message["record"]))
+                self._take(seat, record_from_json(message["record"]))
             elif "done" in message:
                 for phase, seconds in message["phases"].items():
                     self._phases[phase] += seconds
                 return False
             else:
-                self._lose(seat.job, message["failed"], detail=message["traceback"])
+                self._lose(seat, message["failed"], detail=message["traceback"])
                 return False
         silence = time.monotonic() - seat.heard
         if silence > 2 * self._spec.profile_object.timeout_s:
             seat.process.kill()
             seat.process.join()
-            self._lose(seat.job, f"its worker said nothing for {silence:.0f} s and was killed")
+            self._lose(seat, f"its worker said nothing for {silence:.0f} s and was killed")
             return False
         return True
 
-    def _lose(self, job: Job, why: str, detail: str = "") -> None:
+    def _lose(self, seat: _Seat, why: str, detail: str = "") -> None:
+        """Give up the case the worker was on, if any, else the job; the rest is for another."""
+        job = seat.job
+        assert job is not None
         self._counts[Outcome.ERROR] += 1
-        text = f"{job.label} was not finished: {why}"
+        what, losses = job.label, job.losses + 1
+        if len(seat.running) == 1 and losses < MOST_LOSSES:
+            what = f"{job.label}: case {seat.running[0]}"
+            seat.again = replace(job, done=(*job.done, *seat.ended, *seat.running), losses=losses)
+        elif losses > 1:
+            why = f"{why}, the last of {losses}"
+        text = f"{what} {NOT_FINISHED}: {why}"
         self._writer.append(self._redact(NoticeRecord(text=text, detail=detail)))
 
-    def _take(self, job: Job, record: Record) -> None:
+    def _take(self, seat: _Seat, record: Record) -> None:
+        job = seat.job
+        assert job is not None
         self._writer.append(self._redact(record))
-        self._records[job.checkpoint].append(record)
-        if isinstance(record, CaseRecord):
+        if not isinstance(record, NoticeRecord):
+            self._records[job.checkpoint].append(record)
+        if isinstance(record, CaseEndRecord):
+            seat.running.remove(record.case_id)
+            seat.ended.append(record.case_id)
+        elif isinstance(record, CaseRecord):
+            seat.running.append(record.case_id)
             self._watcher.case_started(job, record)
         elif isinstance(record, ExecutionRecord):
             self._watcher.execution_finished(job, record)

@@ -8,6 +8,10 @@ from typing import Any
 
 from harness.campaign.profile import PROFILES, CheckpointPlan, Profile
 
+OUT_OF_TIME = "its share of the time ended before its cases did; `parity run --resume` goes on"
+NOT_FINISHED = "was not finished"
+"""What the notices of a run say of what is missing from it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
@@ -70,6 +74,16 @@ class Job:
     checkpoint: str
     shard: int
     num_shards: int
+    done: tuple[str, ...] = ()
+    """Ids of cases that are not run again: finished before, or given up."""
+    losses: int = 0
+    """Worker processes that died or hung on this job."""
+    until: float | None = None
+    """Unix time after which no further case is begun."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Job:
+        return cls(**{**data, "done": tuple(data["done"])})
 
     @property
     def label(self) -> str:

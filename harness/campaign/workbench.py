@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,12 @@ from harness.campaign.outputs import OutputStore
 from harness.campaign.reference import CaseReference
 from harness.campaign.relate import Relator
 from harness.campaign.space import draw, space_of, special_tokens
-from harness.campaign.spec import Job, RunSpec
+from harness.campaign.spec import OUT_OF_TIME, Job, RunSpec
 from harness.case import Case, CaseError, case_from_json
 from harness.checkpoints.catalogue import checkpoint, path_of
 from harness.checkpoints.vocabulary import vocabulary_of
 from harness.oracle.cache import CachedOracle
-from harness.record import Record
+from harness.record import NoticeRecord, Record
 from harness.systems.base import Assignment
 from harness.systems.table import factory
 
@@ -107,7 +108,7 @@ class Workbench:
         mine = [
             (index, case)
             for index, case in enumerate(self.cases())
-            if index % job.num_shards == job.shard
+            if index % job.num_shards == job.shard and case.case_id not in job.done
         ]
         cells = chosen_cells(self.executor.cells, self.plan.choice)
         if self.system.costly:
@@ -122,6 +123,9 @@ class Workbench:
         for turn, chosen in enumerate(settings):
             for index, case in mine:
                 if index // job.num_shards % len(settings) == turn:
+                    if job.until is not None and time.time() >= job.until:
+                        yield NoticeRecord(text=f"{job.label}: {OUT_OF_TIME}")
+                        return
                     processes = index < self.plan.process_cases and self.causal
                     cells = chosen_cells(self.executor.cells, self.plan.choice)
                     if index % self.plan.whole_lattice_every:

@@ -36,7 +36,7 @@ def main(connection: Connection, spec_json: str, folder: str) -> None:
             return
         if message["verb"] == "stop":
             return
-        job = Job(**message["job"])
+        job = Job.from_json(message["job"])
         bench = None
         try:
             bench = Workbench(spec, job.checkpoint, Path(folder))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.cli.errors import UsageError
@@ -46,3 +48,8 @@ def earlier_runs(folder: Path, manifest: RunManifest, limit: int) -> list[Path]:
         if theirs.profile == manifest.profile and theirs.created < manifest.created:
             found.append((theirs.created, other.parent))
     return [path for _, path in sorted(found)[-limit:]] if limit else []
+
+
+def new_run_id() -> str:
+    """Sorts by time; the suffix keeps two runs of one second apart."""
+    return datetime.now(UTC).strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(2)

@@ -48,7 +48,7 @@ def _write(folder: Path, found: Rejudged, tolerance: Path | None) -> Path:
     """The run's records with the new verdicts in the old ones' place, in a folder of their own."""
     from dataclasses import replace
 
-    from harness.cli.run import new_run_id
+    from harness.cli.folders import new_run_id
     from harness.record import (
         DriftRecord,
         EndRecord,

@@ -44,6 +44,8 @@ class ProgressWatcher(Watcher):
         self._progress.stop()
 
     def job_started(self, job: Job) -> None:
+        if job.label in self._tasks:  # another worker goes on with it
+            return
         total = self._num_cases(job.checkpoint)
         share = len(range(job.shard, total, job.num_shards))
         self._tasks[job.label] = self._progress.add_task(job.label, total=share)

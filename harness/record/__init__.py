@@ -10,7 +10,12 @@ This package is the public face; its modules hold one noun each.
 from __future__ import annotations
 
 from harness.record.drift import DriftRecord
-from harness.record.execution import CaseRecord, ExecutionRecord, RefusalRecord
+from harness.record.execution import (
+    CaseEndRecord,
+    CaseRecord,
+    ExecutionRecord,
+    RefusalRecord,
+)
 from harness.record.finding import Divergence, FindingRecord, TruthRow
 from harness.record.json_data import Json, RecordError, to_json
 from harness.record.kinds import RECORD_TYPES, Record, manifest_from_json, record_from_json
@@ -26,6 +31,7 @@ __all__ = [
     "FORMAT_VERSION",
     "RECORD_TYPES",
     "AxisInfo",
+    "CaseEndRecord",
     "CaseRecord",
     "CheckpointInfo",
     "Comparison",

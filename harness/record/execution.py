@@ -26,6 +26,15 @@ class CaseRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaseEndRecord:
+    """Everything of a case has been run and recorded: a resumed run does not run it again."""
+
+    kind: ClassVar[str] = "case_end"
+    case_id: str
+    checkpoint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalRecord:
     """A cell that cannot be started for a checkpoint, with the system's own reason."""
 

@@ -6,7 +6,12 @@ from collections.abc import Mapping
 
 from harness.record.decoding import build
 from harness.record.drift import DriftRecord
-from harness.record.execution import CaseRecord, ExecutionRecord, RefusalRecord
+from harness.record.execution import (
+    CaseEndRecord,
+    CaseRecord,
+    ExecutionRecord,
+    RefusalRecord,
+)
 from harness.record.finding import FindingRecord
 from harness.record.json_data import Json, RecordError
 from harness.record.manifest import FORMAT_VERSION, RunManifest
@@ -16,6 +21,7 @@ from harness.record.relation import RelationRecord
 
 Record = (
     CaseRecord
+    | CaseEndRecord
     | RefusalRecord
     | ExecutionRecord
     | RelationRecord
@@ -31,6 +37,7 @@ RECORD_TYPES: Mapping[str, type[Record]] = {
     record.kind: record
     for record in (
         CaseRecord,
+        CaseEndRecord,
         RefusalRecord,
         ExecutionRecord,
         RelationRecord,

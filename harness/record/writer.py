@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness.record.json_data import Json, to_json
@@ -20,6 +22,20 @@ class RunWriter:
         part.write_text(json.dumps(to_json(manifest), indent=1, allow_nan=False), encoding="utf-8")
         part.replace(folder / "run.json")
         self._lines = (folder / "records.jsonl").open("ab")
+
+    @classmethod
+    def reopen(cls, folder: Path, manifest: RunManifest, kept: Iterable[Record]) -> RunWriter:
+        """Go on with a run that ended early, from the records that are `kept` of it.
+
+        The old file stays until the new one is whole and on disk.
+        """
+        part = folder / "records.jsonl.part"
+        with part.open("wb") as lines:
+            lines.writelines(_line(to_json(record)) for record in kept)
+            lines.flush()
+            os.fsync(lines.fileno())
+        part.replace(folder / "records.jsonl")
+        return cls(folder, manifest)
 
     def append(self, record: Record) -> None:
         """Write one record as one line and hand it to the operating system at once."""

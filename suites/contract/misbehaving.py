@@ -19,6 +19,8 @@ from engine.runner import Runner
 
 RANK, WORKER = "parity-rank-", "parity-worker"
 """How the processes of an executor and of a campaign are named."""
+LONG = 77
+"""Tokens of the prompt that is too much for a worker."""
 STEP = 1
 """The step in which it happens: there has been one before it."""
 EVERY = 40
@@ -40,6 +42,11 @@ def kill_encoder_worker(runner: Runner) -> Callable[[], None]:
     if runner.model.config.causal:
         return lambda: None
     return _misbehave(runner, WORKER, die, step=0)
+
+
+def kill_worker_on_long_prompt(runner: Runner) -> Callable[[], None]:
+    """A campaign's worker is killed by a prompt of `LONG` tokens."""
+    return _misbehave(runner, WORKER, die, step=None, length=LONG)
 
 
 def hang_worker(runner: Runner) -> Callable[[], None]:
@@ -75,17 +82,19 @@ def _misbehave(
     process: str,
     action: Callable[[], None],
     *,
-    step: int = STEP,
+    step: int | None = STEP,
     only_last: bool = False,
+    length: int | None = None,
 ) -> Callable[[], None]:
-    """Act in `step`'s post-step, and only in a process of that name: never in the test's own."""
+    """Act in `step`'s post-step (or any with a prompt of `length` tokens), and only in a process of
+    that name: never in the test's own."""
     mine = multiprocessing.current_process().name.startswith(process)
     if not mine or (only_last and not runner.is_last):
         return lambda: None
     post_step = runner.post_step
 
     def instead(plan: StepPlan) -> None:
-        if plan.index == step:
+        if plan.index == step or any(entry.total == length for entry in plan.entries):
             action()
         post_step(plan)
 

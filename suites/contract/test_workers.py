@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from harness.campaign.execute import CaseExecutor
 from harness.campaign.judging import CheckpointJudge, executed, execution_of
+from harness.campaign.local import MOST_LOSSES
 from harness.campaign.outputs import OutputStore
 from harness.campaign.profile import FENCED_COPY_LAGS, PROFILES
 from harness.campaign.reference import CaseReference
@@ -20,6 +22,8 @@ from harness.case import Case, Prompt
 from harness.checkpoints.catalogue import checkpoint, path_of
 from harness.oracle.cache import CachedOracle
 from harness.record import (
+    CaseEndRecord,
+    CaseRecord,
     Comparison,
     ExecutionRecord,
     NoticeRecord,
@@ -28,7 +32,8 @@ from harness.record import (
     Record,
 )
 from harness.systems.engine import EngineOptions, EngineSystem
-from suites.contract.campaigns import PLUGINS, campaign
+from suites.contract.campaigns import ONE_CASE, PLUGINS, campaign
+from suites.contract.misbehaving import LONG
 from suites.contract.sessions import TEST_TIMEOUT_S, end_session, left_of, living, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,7 +133,8 @@ def notices(records: Sequence[Record]) -> list[str]:
 
 def test_a_dead_worker_costs_its_own_checkpoint_only(tmp_path: Path) -> None:
     end, records = campaign(tmp_path, "kill_encoder_worker", "tiny-bert", "tiny-qwen3")
-    assert notices(records) == ["tiny-bert was not finished: its worker died (exit code -9)"]
+    (text,) = notices(records)
+    assert_says(text, r"^tiny-bert: case \w+ was not finished: its worker died \(exit code -9\)$")
     assert end.exit_code == 2
     assert end.counts[Outcome.ERROR] == 1
     judged = {r.checkpoint for r in records if isinstance(r, PairRecord)}
@@ -136,15 +142,55 @@ def test_a_dead_worker_costs_its_own_checkpoint_only(tmp_path: Path) -> None:
     assert end.counts[Outcome.PASS] >= 1
 
 
+def prompts_of(records: Sequence[Record]) -> dict[str, str]:
+    """Id of each case that was judged -> its first prompt."""
+    judged = {r.case_id for r in records if isinstance(r, PairRecord)}
+    return {
+        r.case_id: str(r.case["prompts"][0])
+        for r in records
+        if isinstance(r, CaseRecord) and r.case_id in judged
+    }
+
+
+def of_tokens(*lengths: int) -> str:
+    prompts = [{"tokens": [7 + n % 5] * n} for n in lengths]
+    return json.dumps({"task": "embed", "prompts": prompts})
+
+
+def test_a_case_that_kills_its_worker_costs_itself_only(tmp_path: Path) -> None:
+    cases = (ONE_CASE, of_tokens(LONG, 3, 4), of_tokens(9, 8, 7))
+    plugin = "kill_worker_on_long_prompt"
+    end, records = campaign(tmp_path, plugin, "tiny-bert", cases=cases)
+    (text,) = notices(records)
+    assert_says(text, r"^tiny-bert: case \w+ was not finished: its worker died \(exit code -9\)$")
+    assert dict(end.counts) | {Outcome.ERROR: 1} == dict(end.counts)
+    ended = {r.case_id for r in records if isinstance(r, CaseEndRecord)}
+    assert len(ended) == 2
+    assert set(prompts_of(records)) == ended
+
+
+def test_a_job_that_loses_workers_again_and_again_is_given_up(tmp_path: Path) -> None:
+    cases = (*(of_tokens(LONG, n) for n in range(1, 5)), ONE_CASE)
+    end, records = campaign(tmp_path, "kill_worker_on_long_prompt", "tiny-bert", cases=cases)
+    *cases_lost, job_lost = notices(records)
+    assert len(cases_lost) == MOST_LOSSES - 1
+    assert_says(job_lost, r"^tiny-bert was not finished: its worker died .*, the last of 3$")
+    assert dict(end.counts) == {Outcome.ERROR: MOST_LOSSES}
+    assert end.exit_code == 2
+
+
 def test_a_silent_worker_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The driver alone is impatient: in the worker, silence follows from the plug-in or from work.
     hasty = replace(PROFILES["smoke"], timeout_s=0.5)
     monkeypatch.setattr("harness.campaign.spec.PROFILES", {**PROFILES, "smoke": hasty})
     end, records = campaign(tmp_path, "hang_worker", "tiny-bert")
-    (text,) = notices(records)
-    assert_says(text, r"tiny-bert was not finished: its worker said nothing for \d+ s and was kill")
+    told = notices(records)  # so little patience may end in the start-up of whoever goes on, too
+    for text in told:
+        assert_says(
+            text, r"tiny-bert.* was not finished: its worker said nothing for \d+ s and was k"
+        )
     assert end.exit_code == 2
-    assert dict(end.counts) == {Outcome.ERROR: 1}
+    assert dict(end.counts) == {Outcome.ERROR: len(told)}
 
 
 # ----------------------------------------------------------------------------------------- orphans

@@ -9,7 +9,7 @@ from harness.campaign.spec import RunSpec
 from harness.checkpoints.catalogue import CHECKPOINTS
 from harness.checkpoints.generate import GENERATORS
 from harness.cli.errors import UsageError
-from harness.cli.run import build_spec
+from harness.cli.request import build_spec
 
 WITH_REQUESTS = [name for name, profile in PROFILES.items() if profile.on_request]
 """The profiles of our own engine, which run what is generated for it if it is named."""
