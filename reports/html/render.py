@@ -13,12 +13,14 @@ from markupsafe import Markup
 
 from reports.html.bar_drawing import draw_bars
 from reports.html.lattice_drawing import draw_lattice
+from reports.html.length_drawing import draw_lengths
 from reports.html.map_drawing import draw_map
 from reports.html.prompt_drawing import draw_prompt
 from reports.html.spark_drawing import draw_spark
 from reports.html.strip_drawing import draw_strip
 from reports.html.token_drawing import draw_tokens
 from reports.load import Run
+from reports.ticket import ticket
 from reports.view.changes import MEANINGS, Changes
 from reports.view.looks import LOOKS
 from reports.view.page import build_page
@@ -46,6 +48,7 @@ def _environment() -> jinja2.Environment:
         change_meanings=MEANINGS,
         draw_bars=draw_bars,
         draw_lattice=draw_lattice,
+        draw_lengths=draw_lengths,
         draw_map=draw_map,
         draw_prompt=draw_prompt,
         draw_spark=draw_spark,
@@ -95,6 +98,7 @@ def render_text(run: Run, changes: Changes | None = None) -> str:
             # Our own hashes: escaping their quotes would be right too, but harder to read.
             policy=Markup(policy),
             readouts=readouts,
+            tickets={f.anchor: ticket(f, page.setup) for f in page.findings},
         )
     )
 

@@ -1,4 +1,4 @@
-"""Geometry of a sparkline: one point a run, log scale, the bound as a line."""
+"""Geometry of a sparkline: one point a run, the bound as a line."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from reports.view.text import number, share_of_bound
 
-WIDTH, HEIGHT, MARGIN = 120, 32, 5
-DECADES = 4
-"""Below the bound that are drawn; a smaller share stands on the ground."""
+WIDTH, HEIGHT, MARGIN = 120, 40, 5
+TOP = 1.25
+"""Times the bound at the top, so that a failure is seen to be over it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,6 @@ def draw_spark(shares: Sequence[float | None]) -> SparkShape:
 
 
 def _y(share: float) -> float:
-    """1 stands a fifth below the top, so that a failure is seen to be over it."""
-    log = math.log10(share) if share > 0 and math.isfinite(share) else (9.0 if share > 0 else -9.0)
-    place = (min(max(log, -DECADES), 1.0) + DECADES) / (DECADES + 1)
+    """A linear scale: half as near to the bound is half as high. Beyond TOP stands at the top."""
+    place = min(max(share, 0.0), TOP) / TOP if not math.isnan(share) else 1.0
     return round(HEIGHT - MARGIN - place * (HEIGHT - 2 * MARGIN), 1)

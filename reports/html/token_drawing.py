@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-WIDTH, HEIGHT = 720, 150
+WIDTH, HEIGHT = 720, 158
 LEFT, RIGHT = 52, WIDTH - 8
-TOP, BASE = 18, 118
+TOP, BASE = 26, 126
 MAX_COLUMNS = 320
 
 

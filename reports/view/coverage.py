@@ -22,6 +22,8 @@ class CheckpointCoverage:
     cases: int
     prompts: int
     lengths: str
+    length_bins: tuple[tuple[str, int], ...]
+    """(tokens in words, prompts) for each doubling from 1 to the longest."""
     tasks: tuple[tuple[str, int], ...]
 
 
@@ -85,8 +87,21 @@ def _checkpoint(run: Run, info: CheckpointInfo) -> CheckpointCoverage:
         cases=len(cases),
         prompts=len(lengths),
         lengths=told,
+        length_bins=_bins(lengths),
         tasks=tuple(Counter(c.task for c in cases).most_common()),
     )
+
+
+def _bins(lengths: list[int]) -> tuple[tuple[str, int], ...]:
+    counted = Counter(max(0, n).bit_length() for n in lengths)
+    return tuple(
+        (_tokens(1 << (bits - 1), (1 << bits) - 1), counted[bits])
+        for bits in range(1, max(counted, default=0) + 1)
+    )
+
+
+def _tokens(low: int, high: int) -> str:
+    return "1 token" if high == 1 else f"{low:,} to {high:,} tokens"
 
 
 def _boundaries(run: Run, names: tuple[str, ...]) -> tuple[BoundaryRow, ...]:

@@ -143,6 +143,36 @@ def _view(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Findings that fail under the same switches; where the worst of them stands."""
+
+    fails_when: str
+    anchor: str
+    findings: int
+    checkpoints: tuple[str, ...]
+    worst: str
+    share: str
+
+
+def causes(found: Sequence[FindingView]) -> tuple[Cause, ...]:
+    """In the order of the findings, which is worst first."""
+    grouped: dict[str, list[FindingView]] = {}
+    for finding in found:
+        grouped.setdefault(finding.fails_when, []).append(finding)
+    return tuple(
+        Cause(
+            fails_when=when,
+            anchor=own[0].anchor,
+            findings=len(own),
+            checkpoints=tuple(dict.fromkeys(f.checkpoint for f in own)),
+            worst=own[0].worst,
+            share=own[0].share,
+        )
+        for when, own in grouped.items()
+    )
+
+
 def fails_when(sets: Sequence[Sequence[str]]) -> str:
     """`Fails when chunk=chunked AND compile=compiled, or when pp=2.`"""
     if not sets:
@@ -169,8 +199,8 @@ def _divergence(found: Divergence | None, layers: int | None) -> str:
     else:
         where = f"in the output of layer {found.layer}" + (f" of {layers}" if layers else "")
     return (
-        f"Step {found.step}, chunk {found.chunk} of prompt {found.prompt}: {where}, at token "
-        f"{found.token:,}. Relative L2 there: {number(found.relative_l2)}. "
+        f"Step {found.step}, chunk {found.chunk} of prompt {found.prompt} (counted from 0): "
+        f"{where}, at token {found.token:,}. Relative L2 there: {number(found.relative_l2)}. "
         "Everything before agrees."
     )
 

@@ -9,10 +9,11 @@ from reports.load import Run
 from reports.view.case_index import CaseIndex, case_index
 from reports.view.changes import Changes
 from reports.view.coverage import Coverage, coverage
-from reports.view.findings import FindingView, findings
+from reports.view.findings import Cause, FindingView, causes, findings
 from reports.view.kills import KillMatrix, kill_matrix
 from reports.view.lattice import Lattice, lattices
 from reports.view.noise import Noise, noise
+from reports.view.proof import proof
 from reports.view.reasons import Reasons, reasons_of, unexplained_failures, warnings
 from reports.view.setup import Setup, setup
 from reports.view.trust import Trust, trust
@@ -24,6 +25,8 @@ MAX_FINDINGS = 50
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     verdict: Verdict
+    proof: tuple[str, ...]
+    """What the comparisons that agree show, a claim each."""
     changes: Changes | None
     """Against a baseline run, where one was given."""
     lattices: tuple[Lattice, ...]
@@ -31,6 +34,7 @@ class Page:
     kills: KillMatrix | None
     false_alarms: str
     findings: tuple[FindingView, ...]
+    causes: tuple[Cause, ...]
     more_findings: int
     unexplained: Reasons
     errors: Reasons
@@ -44,15 +48,17 @@ class Page:
 
 
 def build_page(run: Run, changes: Changes | None = None) -> Page:
-    found = findings(run)
+    found, maps = findings(run), lattices(run)
     return Page(
         verdict=verdict(run),
+        proof=proof(run, maps),
         changes=changes,
-        lattices=lattices(run),
+        lattices=maps,
         cases=case_index(run, {f.finding_id: f.anchor for f in reversed(found[:MAX_FINDINGS])}),
         kills=kill_matrix(run.kills),
         false_alarms=false_alarms(run),
         findings=found[:MAX_FINDINGS],
+        causes=causes(found[:MAX_FINDINGS]),
         more_findings=max(0, len(found) - MAX_FINDINGS),
         unexplained=unexplained_failures(run),
         errors=reasons_of(run, Outcome.ERROR),

@@ -8,6 +8,8 @@ from reports.load import Run
 from reports.view.text import flat, plain, shortened
 
 MAX_VALUE_CHARACTERS = 300
+TOLD = {"plants"}
+"""Settings that are facts of the run already, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,6 @@ def _facts(run: Run) -> dict[tuple[str, str], str]:
         ("run", "switches"): ", ".join(a.name for a in manifest.axes),
     }
     facts |= {("environment", k): v for k, v in flat(manifest.environment)}
-    facts |= {("settings", k): plain(v) for k, v in flat(manifest.settings)}
+    facts |= {("settings", k): plain(v) for k, v in flat(manifest.settings) if k not in TOLD}
     facts |= {("checkpoint", c.name): f"{c.dtype}, {c.digest}" for c in manifest.checkpoints}
     return facts

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.cli.diff import since_the_last_run
 from harness.record import FindingRecord, PairRecord
 from suites.contract.command import parity
 from suites.contract.test_gate import START, known
@@ -73,6 +74,34 @@ def test_a_planted_fault_is_new_one_way_and_fixed_the_other(
         capsys, bad, store(home, "worse", failing_run(num_cases=3, checkpoints=CHECKPOINTS[:2]))
     )
     assert (code, states(document)) == (0, {"still failing"})
+
+
+def test_a_run_is_compared_with_the_one_of_its_kind_before_it(home: Path) -> None:
+    two = CHECKPOINTS[:2]
+    good = store(home, "a-good", clean())
+    store(home, "b-other", clean(), profile="nightly")
+    store(home, "c-fewer", failing_run(num_cases=3, checkpoints=two[:1]), checkpoints=two[:1])
+    cut = clean()
+    store(home, "d-killed", replace(cut, records=cut.records[:40]))
+    torn = home / store(home, "e-torn", clean()) / "records.jsonl"
+    torn.write_bytes(b"not json\n" + torn.read_bytes())
+    bad = store(home, "f-bad", failing_run(num_cases=3, checkpoints=two))
+    found = since_the_last_run(home / bad)
+    assert found is not None
+    assert (found.baseline, found.run) == (good, bad)
+    assert [r.run_id for r in found.runs] == [good, bad]
+    assert len(found.findings) == 2
+    assert since_the_last_run(home / good) is None
+
+
+def test_too_much_history_is_left_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(home, "a", clean())
+    middle, last = store(home, "b", clean()), store(home, "c", clean())
+    one = (home / middle / "records.jsonl").stat().st_size
+    monkeypatch.setattr("harness.cli.diff.MAX_BYTES", one + one // 2)
+    found = since_the_last_run(home / last)
+    assert found is not None
+    assert [r.run_id for r in found.runs] == [middle, last]
 
 
 def test_the_stream_policy_that_showed_it_does_not_make_it_new(

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 from harness.record import FindingRecord, NoticeRecord, PairRecord
 from reports.annotations import MAX_LINES, annotation_lines
 from reports.junit import junit
 from reports.load import Run, load_run
-from reports.markdown import MAX_BYTES, block, markdown, span
+from reports.markdown import markdown
 from reports.redaction import redacted
 from suites.contract.command import parity
 from suites.contract.recorded import ACTING, RUNS, written_and_loaded
 from suites.unit.reports.fixtures import (
-    HOSTILE,
     failing_run,
     finding,
 )
 from suites.unit.reports.parts import CHECKPOINTS, RecordedRun
-
-MARKDOWN_PAYLOADS = (
-    "![x](https://evil.example/p.png)",
-    "[click](https://evil.example)",
-    "<script>alert(1)</script> <img src=x>",
-    "@everyone #123 https://evil.example",
-    "` code ` `` more ``` | cell | # heading",
-    "a\n\n# heading\n\n- item\n```\nout of the block\n~~~",
-)
 
 
 @pytest.fixture(scope="module")
@@ -46,82 +33,6 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
 @pytest.fixture(params=list(RUNS))
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-# -------------------------------------------------------------------------------------- Markdown
-
-
-def tokens(text: str) -> Iterator[Token]:
-    """Everything that a renderer with every common extension reads in `text`."""
-    reader = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
-    for token in reader.parse(text):
-        yield token
-        yield from token.children or ()
-
-
-def acting(text: str) -> list[str]:
-    """What would act, or load something, or notify someone."""
-    found = []
-    for token in tokens(text):
-        if token.type in ("html_block", "html_inline", "image", "link_open"):
-            found.append(token.type)
-        elif token.type == "text" and re.search(r"[@#]\w|https?:|www\.|<", token.content):
-            found.append(token.content)
-    return found
-
-
-def test_a_summary_is_inert_and_opens_with_the_verdict(loaded: dict[str, Run], name: str) -> None:
-    text = markdown(loaded[name])
-    assert text.startswith("## ")
-    assert not acting(text)
-    assert not ACTING & set(text)
-    headings = [t.content for t in tokens(text) if t.type == "inline"]
-    assert headings[0].endswith(
-        {
-            "clean": "Same answers in every way it was run",
-            "failing": "The answers depend on how it is run",
-            "interrupted": "No verdict: the run was interrupted",
-            "empty": "No verdict: nothing was proved",
-            "hostile": "The answers depend on how it is run",
-        }[name]
-    )
-
-
-@pytest.mark.parametrize("payload", [*MARKDOWN_PAYLOADS, *HOSTILE])
-def test_spans_and_blocks_hold_whatever_stands_in_them(payload: str) -> None:
-    table = f"| a | b |\n|---|---|\n| {span(payload)} | end |\n"
-    kinds = [t.type for t in tokens(table)]
-    assert kinds.count("td_open") == 2
-    assert kinds.count("code_inline") == 1
-    assert not acting(table)
-    assert not acting(f"before {span(payload)} after")
-    fenced = [t.type for t in tokens(block(payload, "sh")) if t.type != "inline"]
-    assert fenced == ["fence"]
-
-
-def test_unguarded_text_would_act() -> None:
-    assert all(acting(payload) for payload in MARKDOWN_PAYLOADS[:4])
-
-
-def test_a_summary_tells_what_to_do(loaded: dict[str, Run]) -> None:
-    text = markdown(loaded["failing"])
-    assert "| FAIL | ERROR | VACUOUS | PASS | INAPPLICABLE |" in text
-    assert "parity replay F-tiny-3c9d" in text
-    assert "`Fails when chunk=chunked AND compile=compiled.`" in text
-    assert "16 of 16 | 32 of 32" in text
-    assert "Planted on purpose: `stale-input-buffer`" in text
-
-
-def test_a_summary_fits_the_limit(loaded: dict[str, Run]) -> None:
-    long = finding(CHECKPOINTS[0], ())
-    many = tuple(
-        replace(long, finding_id=f"F-{i}", reproduce="parity replay " + "x" * 200_000)
-        for i in range(20)
-    )
-    text = markdown(replace(loaded["failing"], findings=many))
-    assert len(text.encode()) <= MAX_BYTES
-    assert "parts that do not fit here" in text
-    assert text.rstrip().splitlines()[-1].startswith("See it again:")
 
 
 # ----------------------------------------------------------------------------------- annotations

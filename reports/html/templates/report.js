@@ -101,7 +101,7 @@
       if (piece) piece.classList.add("at");
       const x = Number(left) + (token + 0.5) * pitch;
       for (const line of view.querySelectorAll(".cursor")) {
-        line.setAttribute("d", `M${x} 14V${line.ownerSVGElement.viewBox.baseVal.height - 30}`);
+        line.setAttribute("d", `M${x} 16V${line.ownerSVGElement.viewBox.baseVal.height - 30}`);
       }
       const parts = [`token ${token}${piece ? ` “${piece.textContent}”` : ""}`];
       if (starts.length) parts.push(`chunk ${starts.filter((s) => s <= token).length}`);

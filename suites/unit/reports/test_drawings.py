@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from reports.html.bar_drawing import MAX_BARS, draw_bars
 from reports.html.heat import STEPS
+from reports.html.length_drawing import LEAST, draw_lengths
 from reports.html.map_drawing import MAX_COLUMNS, MAX_ROWS, draw_map
 from reports.html.prompt_drawing import AFTER, BEFORE, draw_prompt
 from reports.html.spark_drawing import draw_spark
@@ -84,3 +85,13 @@ def test_a_sparkline_draws_what_was_measured(shares: tuple[float | None, ...]) -
         over = [y < shape.bound for _, y in shape.points]
         assert over == [False, False, True, True]
         assert shape.path.count("M") == 2, "a run that did not measure it leaves a gap"
+
+
+def test_lengths_are_binned_by_doublings_and_every_prompt_is_seen() -> None:
+    bins = (("1 token", 1), ("2 to 3 tokens", 0), ("4 to 7 tokens", 400))
+    shape = draw_lengths(bins)
+    assert [bar.title for bar in shape.bars] == ["1 token: 1", "4 to 7 tokens: 400"]
+    assert all(bar.height >= LEAST for bar in shape.bars)
+    assert all(bar.y >= 0 and bar.y + bar.height == shape.height for bar in shape.bars)
+    assert shape.bars[-1].x + shape.bars[-1].width <= shape.width
+    assert draw_lengths(()).bars == ()
