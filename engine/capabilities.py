@@ -10,6 +10,7 @@ from engine.execution.buckets import default_buckets, reachable
 from engine.execution.compiled import require_compiler
 from engine.layers.linear import MIN_ROWS
 from engine.models.config import ModelConfig
+from engine.models.loader import check_arithmetic
 from engine.models.registry import model_class
 from engine.models.split import check_divisible
 from engine.runner import RunnerLimits
@@ -21,9 +22,16 @@ def resolve(config: EngineConfig, model: ModelConfig) -> EngineConfig:
     Raises:
         ConfigurationError: more stages than layers, tensor ranks that do not divide a layer, a
             bidirectional model asked to chunk, a budget that cannot hold a prompt, a missing
-            compiler, a length the model has no positions for.
+            compiler, a length the model has no positions for, arithmetic that this machine lacks.
     """
-    stages = config.parallel.pipeline_parallel_size
+    execution, stages = config.execution, config.parallel.pipeline_parallel_size
+    check_arithmetic(
+        dtype=execution.dtype,
+        attention=execution.attention,
+        kernels=execution.kernels,
+        batch_invariant=execution.batch_invariant,
+        device=config.device,
+    )
     if stages > model.num_layers:
         raise ConfigurationError(
             f"pipeline_parallel_size={stages} is more than the {model.num_layers} layers of "

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import torch
 
+from engine.attention import AttentionCalls
 from engine.buffers import Slots
 from engine.collectives import AllReduce, advance_together
 from engine.config import EngineConfig
@@ -105,6 +106,7 @@ class Runner:
         self.copy = device.stream(f"copy@{rank}")
         self._receive_from, self._send_to = receive_from, send_to
         self.taps = Taps()
+        self._attention = AttentionCalls()
         self._build_buffers()
         self.begin_run(taps=False)
 
@@ -199,6 +201,7 @@ class Runner:
         self._stages_before = self.execution.eager_stages
         self._sums_before = self._sums()
         self._replays_before = dict(self.execution.replays)
+        self._attention.begin()
         self.taps.begin(enabled=taps)
 
     # -- one step ---------------------------------------------------------------------------
@@ -314,6 +317,7 @@ class Runner:
             rows=rows,
             inputs=self.inputs.buffer,
             all_reduce=self.all_reduce,
+            attention=self._attention,
         )
 
     def _submit_entry(self, plan: StepPlan, frame: Frame, rows: int) -> None:
@@ -520,6 +524,7 @@ class Runner:
             padding_rows=sum(self._padded) - sum(plan.num_tokens for plan in self._steps),
             lookahead=log.lookahead(self.rank, outputs),
             staging_slots=self.staging.num_used,
+            attention_calls=self._attention.by_backend,
             num_threads=self._threads,
             hazards=self.device.hazards,
         )

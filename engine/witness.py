@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from engine.scheduler.memory import MemoryWitness
 
@@ -41,6 +41,8 @@ class RankWitness:
     """Recordings of the stage that were replayed, counted as they were."""
     buckets: tuple[int, ...] = ()
     """Row counts of those recordings."""
+    attention_calls: dict[str, int] = field(default_factory=dict)
+    """Attention backend -> calls of its function, counted as they were made."""
     padding_rows: int = 0
     """Rows that steps were padded with, in any mode."""
 

@@ -10,6 +10,7 @@ from engine.attention.base import (
     backend,
     batch_backend,
 )
+from engine.attention.calls import AttentionCalls
 from engine.attention.op import KEY_TILE, paged_attention
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "KEY_TILE",
     "AttendBatch",
     "AttendRows",
+    "AttentionCalls",
     "backend",
     "batch_backend",
     "paged_attention",

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 import torch
 
+from engine.attention.calls import counted
 from engine.errors import ConfigurationError
 
 
@@ -86,4 +87,4 @@ def batch_backend(name: str) -> AttendBatch | None:
 
 def _resolved(place: str) -> Any:
     module, function = place.split(":")
-    return getattr(import_module(module), function)
+    return counted(getattr(import_module(module), function))

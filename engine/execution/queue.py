@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from engine.attention import AttentionCalls
 from engine.collectives import AllReduce
 from engine.stream.base import Buffer, Stream
 
@@ -22,6 +23,8 @@ class StepQueue:
     inputs: Buffer
     all_reduce: AllReduce | None
     """The sum over tensor ranks; None: there is one."""
+    attention: AttentionCalls
+    """Counts what the operations attend with."""
 
     def submit(
         self,
@@ -34,7 +37,12 @@ class StepQueue:
     ) -> None:
         """Enqueue one operation, at a cost in kernels."""
         self.stream.submit(
-            name, fn, step=self.step, cost=cost, reads=(self.inputs, *reads), writes=writes
+            name,
+            self.attention.count(fn),
+            step=self.step,
+            cost=cost,
+            reads=(self.inputs, *reads),
+            writes=writes,
         )
 
     def sum(
@@ -50,7 +58,7 @@ class StepQueue:
         return self.all_reduce.submit(
             self.stream,
             name,
-            summand,
+            self.attention.count(summand),
             deliver,
             rows=self.rows,
             step=self.step,

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import torch
 
+from engine.attention.calls import add, taken
+
 Work = Callable[[], None]
 WARM_UPS = 2
 """Runs before a capture: kernels are compiled and libraries initialised by then."""
@@ -40,9 +42,15 @@ class CudaRecorder:
         torch.cuda.current_stream().wait_stream(side)
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
+        taken()
         with torch.cuda.graph(graph, pool=self._pool):
             work()
-        replay: Work = graph.replay
+        attended = taken()
+
+        def replay() -> None:
+            graph.replay()
+            add(attended)  # what is replayed does not come by the counter
+
         return replay
 
 

@@ -23,6 +23,26 @@ from engine.models.split import check_divisible
 from engine.weights import Checkpoint
 
 
+def check_arithmetic(
+    *, dtype: str, attention: str, kernels: str, batch_invariant: bool, device: str
+) -> None:
+    """Refuse what no model can be computed with here, before any weight is read.
+
+    Raises:
+        ConfigurationError: an unknown name, a backend without code for this device or dtype, or
+            `batch_invariant` with one whose order of sums is not fixed.
+    """
+    if dtype not in DTYPES:
+        raise ConfigurationError(f"dtype={dtype!r}: expected one of {DTYPES}")
+    for what, name in (("attention", attention), ("kernels", kernels)):
+        if name == "triton":
+            require_triton(f"{what}='triton'", device, dtype)
+    if batch_backend(attention) is None:
+        backend(attention)
+    if batch_invariant:
+        require_fixed_order(device, dtype, attention=attention, kernels=kernels)
+
+
 def load_model(
     path: str | Path,
     *,
@@ -48,15 +68,13 @@ def load_model(
             cannot keep the promise of `batch_invariant`.
     """
     config = read_model_config(path)
-    if dtype not in DTYPES:
-        raise ConfigurationError(f"dtype={dtype!r}: expected one of {DTYPES}")
-    for what, name in (("attention", attention), ("kernels", kernels)):
-        if name == "triton":
-            require_triton(f"{what}='triton'", device, dtype)
-    if batch_backend(attention) is None:
-        backend(attention)
-    if batch_invariant:
-        require_fixed_order(device, dtype, attention=attention, kernels=kernels)
+    check_arithmetic(
+        dtype=dtype,
+        attention=attention,
+        kernels=kernels,
+        batch_invariant=batch_invariant,
+        device=device,
+    )
     layers = range(config.num_layers) if layers is None else layers
     if layers.step != 1 or not 0 <= layers.start < layers.stop <= config.num_layers:
         raise ConfigurationError(

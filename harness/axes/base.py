@@ -46,6 +46,11 @@ class Axis:
 
     `replans`: its values make different step plans by their nature, so cells that differ in it
     are not held to one recorded plan.
+
+    `flag`: the entry of a witness' flags that its values set, in which sides that differ in this
+    axis may differ as well.
+
+    `setting`: the setting that decides instead where a cell does not name the axis.
     """
 
     name: str
@@ -57,6 +62,8 @@ class Axis:
     reach: Callable[[CellLike, Sequence[int], Plan], str | None] = always
     exact_when: Callable[[Mapping[str, Json], Mapping[str, Json]], bool] | None = None
     replans: bool = False
+    flag: str | None = None
+    setting: str | None = None
 
     def __post_init__(self) -> None:
         if self.baseline not in self.values or len(set(self.values)) != len(self.values):

@@ -18,6 +18,9 @@ def _witness(cell: CellLike, evidence: Evidence) -> str | None:
     # One call in the first step would also leave a count above 0; a compiler that gives up later
     # (its recompile limit) runs the remaining steps eagerly and says nothing.
     steps = evidence.counts("steps")
+    if cell.get("graph", "off") != "off":
+        # On a GPU a recording of compiled calls is replayed without entering them again.
+        calls = [max(pair) for pair in zip(calls, evidence.counts("replays"), strict=True)]
     for rank, (called, stepped) in enumerate(zip(calls, steps, strict=True)):
         if called < max(1, stepped):
             return (

@@ -49,6 +49,10 @@ class Evidence:
         """One count of each active rank. Raises EvidenceError."""
         return [int(self._get(rank, key, "a rank's ")) for rank in self.active_ranks]
 
+    def tallies(self, key: str) -> list[Mapping[str, int]]:
+        """One count by name of each active rank. Raises EvidenceError."""
+        return [self._get(rank, key, "a rank's ") for rank in self.active_ranks]
+
     @property
     def summands_each(self) -> int:
         """Summands of each sum over tensor ranks; 1 when no rank summed, or has such a count.

@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.axes.async_scheduling import ASYNC
+from harness.axes.attention import ATTENTION
 from harness.axes.base import Axis, AxisError, Plan
 from harness.axes.chunk import CHUNK
 from harness.axes.compile import COMPILE
 from harness.axes.evidence import Json
+from harness.axes.graph import GRAPH
 from harness.axes.memory import MEMORY
 from harness.axes.pipeline import PIPELINE
 from harness.axes.tensor_parallel import TENSOR_PARALLEL
@@ -19,7 +21,9 @@ from harness.registry import Table
 
 AXES: Mapping[str, Axis] = {axis.name: axis for axis in (COMPILE, CHUNK, ASYNC, PIPELINE)}
 """The primary axes, in the order cells are written. Every cell names them."""
-SECONDARY: Mapping[str, Axis] = {axis.name: axis for axis in (*MEMORY, TENSOR_PARALLEL)}
+SECONDARY: Mapping[str, Axis] = {
+    axis.name: axis for axis in (*MEMORY, TENSOR_PARALLEL, GRAPH, ATTENTION)
+}
 """The secondary axes: varied on demand only."""
 ALL_AXES: Mapping[str, Axis] = Table("axes", Axis, {**AXES, **SECONDARY})
 """The secondary axes behind them, and last those of other distributions. A cell names one of these

@@ -67,14 +67,22 @@ def _threads(run: Execution) -> Json:
         return None
 
 
+def _shared(run: Execution, key: str, axes: Sequence[str]) -> Json:
+    """An entry of the run's witness that both sides must share, less what the axes declare."""
+    value = run.witness.get(key)
+    declared = {ALL_AXES[name].flag for name in axes}
+    if key != "flags" or not isinstance(value, Mapping) or declared == {None}:
+        return value
+    return {name: flag for name, flag in value.items() if name not in declared}
+
+
 def _undeclared_action(
     subject: Subject, a: Execution, b: Execution, axes: Sequence[str]
 ) -> str | None:
-    """An axis both cells set alike, but which acted on one side only."""
-    for name in a.cell:
-        if name in axes or name not in ALL_AXES:
+    """An axis both cells set alike, or leave at rest alike, but which acted on one side only."""
+    for name, axis in ALL_AXES.items():
+        if name in axes or (name not in a.cell and axis.setting in a.settings):
             continue
-        axis = ALL_AXES[name]
         # What cannot act on this case under either plan is no difference between the sides.
         if any(axis.applicable(run.cell, subject.lengths, run.plan) for run in (a, b)):
             continue
@@ -93,7 +101,7 @@ def unattested(
     """Why the pair cannot be held to its tier: an attestation that differs or is missing."""
     needed: list[tuple[str, Json, Json]] = [
         ("num_threads", _threads(a), _threads(b)),
-        *((key, a.witness.get(key), b.witness.get(key)) for key in SHARED),
+        *((key, _shared(a, key, axes), _shared(b, key, axes)) for key in SHARED),
     ]
     # Some axes change the plan by nature; batch_invariant is the attestation that they may.
     if tier is Tier.EXACT and not any(ALL_AXES[n].replans for n in axes):

@@ -22,9 +22,10 @@ from engine.errors import CompilerUnavailableError, ConfigurationError
 from engine.models.config import read_model_config
 from engine.plan import plan_from_json, plan_to_json
 from engine.request import PoolingParams, PoolingRequest, Task
-from engine.resources import Resources
+from engine.resources import ResourceKey, Resources
 from engine.tokenization import Tokenizer
 from harness.axes import Plan, num_ranks
+from harness.axes.graph import coarse_buckets, fitted_buckets
 from harness.axes.memory import small_pool
 from harness.case import Case, Prompt
 from harness.judge.output import Output
@@ -46,6 +47,8 @@ _TASKS = {
     "score": Task.CLASSIFY,
     "token_classify": Task.TOKEN_CLASSIFY,
 }
+_BUCKETS = {"fitted": fitted_buckets, "coarse": coarse_buckets}
+"""`graph` value -> the buckets for steps of at most so many rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +160,7 @@ class EngineSystem:
         self._options = options
         self._model = read_model_config(options.model)
         self._tokenizer: Tokenizer | None = None
-        self._resources: Resources | None = None
+        self._resources: dict[ResourceKey, Resources] = {}
         self._sessions: dict[tuple[tuple[str, str], ...], EngineSession] = {}
         self._plants: list[str] = []
 
@@ -222,11 +225,12 @@ class EngineSystem:
         options = self._options
         chunked = cell["chunk"] == "chunked"
         whole_budget = max(options.max_model_len * options.max_num_seqs, options.chunk)
+        budget, graph = options.chunk if chunked else whole_budget, cell.get("graph", "off")
         return EngineConfig(
             model=options.model,
             max_model_len=options.max_model_len,
             scheduler=SchedulerConfig(
-                max_num_batched_tokens=options.chunk if chunked else whole_budget,
+                max_num_batched_tokens=budget,
                 max_num_seqs=options.max_num_seqs,
                 chunked_prefill=chunked,
                 long_prefill_token_threshold=(
@@ -239,7 +243,9 @@ class EngineSystem:
                 prefix_cache=cell.get("prefix_cache") == "on",
             ),
             execution=ExecutionConfig(
-                mode=cell["compile"],
+                mode=cell["compile"] if graph == "off" else "graph",
+                attention=cell.get("attention", "sdpa"),
+                graph_buckets=None if graph == "off" else _BUCKETS[graph](budget),
                 dtype=options.dtype,
                 batch_invariant=options.batch_invariant,
                 num_threads=options.num_threads,
@@ -265,11 +271,8 @@ class EngineSystem:
             _refuse(cell, causal=self.is_causal)
             config = self.config(cell, settings)
             try:
-                if self._resources is None and config.parallel.executor == "inline":
-                    self._resources = Resources(config)
-                resources = self._resources if config.parallel.executor == "inline" else None
                 self._sessions[key] = EngineSession(
-                    Engine(config, resources=resources),
+                    Engine(config, resources=self._shared(config)),
                     small_pool=cell.get("kv_pool") == "small",
                 )
             except CompilerUnavailableError:
@@ -277,6 +280,15 @@ class EngineSystem:
             except ConfigurationError as error:
                 raise Refused(str(error)) from error
         return self._sessions[key]
+
+    def _shared(self, config: EngineConfig) -> Resources | None:
+        """What the engines of this process share; ranks that are processes load their own."""
+        if config.parallel.executor != "inline":
+            return None
+        key = ResourceKey.of(config)
+        if key not in self._resources:
+            self._resources[key] = Resources(config)
+        return self._resources[key]
 
     def discard(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> None:
         session = self._sessions.pop(_key(cell, settings), None)
@@ -301,7 +313,7 @@ class EngineSystem:
 
     def close(self) -> None:
         self.release()
-        self._resources = None
+        self._resources = {}
 
 
 def _key(cell: Mapping[str, str], settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -310,6 +322,11 @@ def _key(cell: Mapping[str, str], settings: Mapping[str, str]) -> tuple[tuple[st
 
 def _refuse(cell: Mapping[str, str], *, causal: bool) -> None:
     """Raise Refused for memory that a model does not have, or that two axes lay out at once."""
+    if "graph" in cell and cell["compile"] == "eager":
+        raise Refused(
+            f"graph={cell['graph']} replays compiled callables, and compile=eager has none; vary "
+            "compile beside it"
+        )
     paged = [name for name in ("prefix_cache", "kv_pool", "block_size") if name in cell]
     if paged and not causal:
         raise Refused(f"an encoder keeps no keys and values, so {paged[0]} cannot be varied")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from engine.attention import BACKENDS, backend
 from engine.collectives import InlineAllReduce
 from harness.axes import ALL_AXES, differing
 from harness.case import Case, Prompt
 from harness.checkpoints.catalogue import path_of
 from harness.oracle.oracle import Oracle
 from harness.record import Outcome, Tier
+from harness.systems.base import Session
 from harness.systems.engine import EngineOptions, EngineSystem
 from suites.figures import show
 from suites.meta.judged import CHUNK, MAX_LENGTH, Liar, judged
@@ -28,12 +30,15 @@ CASE = Case(
 )
 TOKENS = Case(task="token_embed", prompts=CASE.prompts[:3], normalize=False)
 VARIED = {
-    "prefix_cache": (("chunk", "prefix_cache"), "on", Tier.REORDERED),
-    "kv_pool": (("chunk", "kv_pool"), "small", Tier.REORDERED),
-    "block_size": (("chunk", "block_size"), "1", Tier.EXACT),
-    "buffers": (("async", "buffers"), "ring", Tier.EXACT),
-    "tp": (("pp", "tp"), "2", Tier.REORDERED),
+    "prefix_cache": (("chunk", "prefix_cache"), "on", {Tier.REORDERED}),
+    "kv_pool": (("chunk", "kv_pool"), "small", {Tier.REORDERED}),
+    "block_size": (("chunk", "block_size"), "1", {Tier.EXACT}),
+    "buffers": (("async", "buffers"), "ring", {Tier.EXACT}),
+    "tp": (("pp", "tp"), "2", {Tier.REORDERED}),
+    "graph": (("compile", "graph"), "fitted", {Tier.EXACT, Tier.KERNEL}),
+    "attention": (("chunk", "attention"), "naive", {Tier.KERNEL}),
 }
+"""axis -> (what is varied so that it can act, a value, the tiers it is held to)"""
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +61,15 @@ def oracle() -> Oracle:
     return Oracle(path_of("tiny-qwen3"))
 
 
+class CompiledLiar(Liar):
+    """Lies in compiled cells: without compiled callables there is nothing to replay."""
+
+    def open(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> Session:
+        if cell["compile"] == "eager":
+            return self.inner.open(cell, settings)
+        return super().open(cell, settings)
+
+
 def cases_of(axis: str) -> Sequence[Case]:
     return (CASE,) if axis == "prefix_cache" else (CASE, TOKENS)
 
@@ -64,7 +78,7 @@ def cases_of(axis: str) -> Sequence[Case]:
 def test_an_honest_engine_passes_on_every_pair_it_can_be_told_apart_by(
     system: EngineSystem, oracle: Oracle, tmp_path: Path, axis: str
 ) -> None:
-    axes, _, tier = VARIED[axis]
+    axes, _, tiers = VARIED[axis]
     found = judged(system, oracle, tmp_path, cases=cases_of(axis), axes=axes)
     outcomes = Counter(str(pair.outcome) for pair in found.pairs)
     show(axis, ("pairs", *Outcome), [(len(found.pairs), *(outcomes[o] for o in Outcome))])
@@ -74,7 +88,7 @@ def test_an_honest_engine_passes_on_every_pair_it_can_be_told_apart_by(
     ]
     passed = [p for p in alone if p.outcome is Outcome.PASS]
     assert passed
-    assert {p.tier for p in passed} == {tier}
+    assert {p.tier for p in passed} == tiers
     if axis == "kv_pool":
         chunked = [e for e in found.executions if e.cell.get("chunk") == "chunked"]
         small = [e for e in chunked if e.cell.get("kv_pool") == "small"]
@@ -88,10 +102,11 @@ def test_a_liar_never_passes_on_the_axis(
 ) -> None:
     axes, other, _ = VARIED[axis]
     value = other if lie == "other" else ALL_AXES[axis].baseline
-    liar = Liar(system, axis, value)
+    liar = CompiledLiar(system, axis, value) if axis == "graph" else Liar(system, axis, value)
     found = judged(liar, oracle, tmp_path, cases=cases_of(axis)[:1], axes=axes)
     claiming = [p for p in found.pairs if axis in differing(p.cell_a, p.cell_b)]
-    if axis == "buffers":  # with one step in flight a ring has one buffer, as a fenced one has
+    # With one step in flight a ring has one buffer, as a fenced one has; eager cells do not lie.
+    if axis in ("buffers", "graph"):
         claiming = [p for p in claiming if p.axes == (axis,)]
     outcomes = Counter(str(pair.outcome) for pair in claiming)
     assert claiming
@@ -100,6 +115,36 @@ def test_a_liar_never_passes_on_the_axis(
     # Who never reads the cache leaves a plan without hits, so nothing could act: never a PASS.
     if (axis, lie) != ("prefix_cache", "baseline"):
         assert outcomes[Outcome.VACUOUS], outcomes
+
+
+def test_recordings_behind_a_compiled_cell_are_an_undeclared_difference(
+    system: EngineSystem, oracle: Oracle, tmp_path: Path
+) -> None:
+    """The cell names no recording, one side replays some: another pair than the one declared."""
+    liar = CompiledLiar(system, "graph", "coarse")
+    found = judged(liar, oracle, tmp_path, cases=(CASE,), axes=("compile",))
+    claiming = found.claiming("compile")
+    assert {pair.outcome for pair in claiming} == {Outcome.ERROR}
+    assert all("the sides also differ in graph: on side B" in pair.reason for pair in claiming)
+
+
+def test_one_name_for_two_attention_functions_is_seen(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ran is told by the function that was called, not by the name that was asked for."""
+    monkeypatch.setitem(BACKENDS, "naive", BACKENDS["sdpa"])
+    backend.cache_clear()
+    lying = EngineSystem(
+        EngineOptions(model=path_of("tiny-qwen3"), chunk=64, max_num_seqs=2, max_model_len=128)
+    )
+    try:
+        found = judged(lying, oracle, tmp_path, cases=(CASE,), axes=("attention",))
+    finally:
+        lying.close()
+        backend.cache_clear()
+    claiming = found.claiming("attention")
+    assert {pair.outcome for pair in claiming} == {Outcome.VACUOUS}
+    assert all("expected naive only" in pair.reason for pair in claiming)
 
 
 def test_two_tensor_ranks_that_do_not_sum_are_not_two(

@@ -8,6 +8,7 @@ import pytest
 
 from harness.axes import (
     ALL_AXES,
+    AXES,
     SECONDARY,
     Cell,
     baseline,
@@ -15,9 +16,11 @@ from harness.axes import (
     edges,
     inapplicable,
     lattice,
+    tier_between,
 )
 from harness.axes.lattice import plan_key, select
 from harness.axes.memory import small_pool
+from harness.record import Tier
 from suites.unit.axes.witnesses import LENGTHS, PLAN_CHUNKED, PLAN_WHOLE, Witness, honest
 
 VALUES = [(axis.name, value) for axis in SECONDARY.values() for value in axis.values]
@@ -134,3 +137,55 @@ def test_one_rank_that_keeps_its_own_summand_is_seen(change: Any, reason: str) -
     witness = told(cell)
     witness["ranks"][1] |= change
     assert reason in str(ALL_AXES["tp"].witnessed(cell, witness))
+
+
+def test_a_recording_is_exact_where_both_sides_had_the_same_rows() -> None:
+    compiled = Cell.parse("compile=compiled")
+    fitted, coarse = (compiled.with_value("graph", value) for value in ("fitted", "coarse"))
+    assert tier_between(["graph"], told(compiled), told(fitted)) is Tier.EXACT
+    assert tier_between(["graph"], told(compiled), told(coarse)) is Tier.KERNEL
+    silent = {**told(fitted), "padded_tokens": []}
+    assert tier_between(["graph"], silent, silent) is Tier.KERNEL
+    assert tier_between(["compile", "graph"], told(baseline()), told(fitted)) is Tier.KERNEL
+
+
+def test_replays_that_enter_no_compiled_code_are_compiled_all_the_same() -> None:
+    """As on a GPU. Without recordings nothing stands in for the calls."""
+    cell = Cell.parse("compile=compiled,graph=coarse")
+    for graph, acted in (("coarse", True), ("off", False)):
+        witness = told(cell)
+        witness["ranks"][0]["compiled_calls"] = 0
+        found = AXES["compile"].witnessed(cell.with_value("graph", graph), witness)
+        assert (found is None) is acted
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "change", "reason"),
+    [
+        ("graph", "coarse", {"replays": 1}, "replayed 1 recordings in 3 steps"),
+        ("graph", "coarse", {"buckets": (8, 20)}, "recordings of [20] rows"),
+        ("graph", "fitted", {"padding_rows": 1}, "padded by 1 rows, expected at most 0"),
+        ("attention", "naive", {"attention_calls": {}}, "called naive 0 times in 3 steps"),
+        (
+            "attention",
+            "naive",
+            {"attention_calls": {"naive": 12, "sdpa": 1}},
+            "attended by 1 sdpa, expected naive only",
+        ),
+    ],
+)
+def test_acting_in_part_is_not_acting(name: str, value: str, change: Any, reason: str) -> None:
+    cell = cell_of(name, value)
+    witness = told(cell)
+    witness["ranks"][0] |= change
+    assert reason in str(ALL_AXES[name].witnessed(cell, witness))
+
+
+def test_fitted_recordings_may_add_rows_only_up_to_the_least() -> None:
+    cell = cell_of("graph", "fitted")
+    witness = told(cell)
+    witness["padded_tokens"] = [2, 40]
+    witness["ranks"][0]["padding_rows"] = 1
+    assert ALL_AXES["graph"].witnessed(cell, witness) is None
+    witness["padded_tokens"] = [3, 40]
+    assert "at most 0" in str(ALL_AXES["graph"].witnessed(cell, witness))

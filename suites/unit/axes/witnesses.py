@@ -34,7 +34,9 @@ def honest(cell: Mapping[str, str], **changes: Any) -> Witness:
     stages, overlap = int(cell["pp"]), int(cell["async"] == "async")
     tensor_ranks = int(cell.get("tp", "1"))
     sums = 8 * len(plan) // stages if tensor_ranks > 1 else 0
-    compiled = cell["compile"] == "compiled"
+    compiled, graph = cell["compile"] == "compiled", cell.get("graph", "off")
+    tokens = [sum(entry[2] for entry in step) for step in plan]
+    rows = [next(b for b in (8, 16, 32, 64) if b >= n) if graph == "coarse" else n for n in tokens]
     rank = {
         "pid": 100,
         "steps": len(plan),
@@ -43,6 +45,10 @@ def honest(cell: Mapping[str, str], **changes: Any) -> Witness:
         "eager_stages": len(plan) if compiled else 9 * len(plan),
         "lookahead": stages - 1 + overlap,
         "graphs": int(compiled),
+        "replays": 0 if graph == "off" else len(plan),
+        "buckets": () if graph == "off" else tuple(sorted(set(rows))),
+        "padding_rows": sum(rows) - sum(tokens),
+        "attention_calls": {cell.get("attention", "sdpa"): 4 * len(plan)},
         "reductions": sums,
         "summands": sums * tensor_ranks,
         "num_threads": 1,
@@ -55,7 +61,7 @@ def honest(cell: Mapping[str, str], **changes: Any) -> Witness:
     return {
         "plan_digest": f"plan-{cell['chunk']}",
         "chunks": chunks,
-        "padded_tokens": [sum(entry[2] for entry in step) for step in plan],
+        "padded_tokens": rows,
         "stream_policy": "threaded",
         "instruction_set": "AVX2",
         "flags": {"MKL_CBWR": "AUTO,STRICT", "batch_invariant": "off"},
