@@ -6,7 +6,7 @@ import importlib.util
 import shutil
 import threading
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -36,8 +36,10 @@ class Compiler:
     recompile limit raise instead of running eagerly.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        """`options` of torch's inductor that are to differ from this process's own."""
         self.graphs = 0
+        self._options = dict(options or {})
         self._calls = threading.local()
         self._regions = {name: self._compile(function) for name, function in REGIONS.items()}
         self._primed: set[str] = set()
@@ -105,7 +107,7 @@ class Compiler:
     ) -> Callable[..., Any]:
         from torch._inductor.compile_fx import compile_fx  # noqa: PLC0415 - heavy, compiled only
 
-        artefact: Any = compile_fx(graph, list(inputs))
+        artefact: Any = compile_fx(graph, list(inputs), config_patches=self._options or None)
         self.graphs += 1
 
         def counted(*args: Any) -> Any:
@@ -135,16 +137,19 @@ def require_compiler(device: str) -> None:
 
 
 class CompiledExecution(BlockByBlock):
-    """Owns: the count of compiled calls made for one rank; the compiler itself is shared."""
+    """Owns: the count of compiled calls made for one rank; the compiler itself is shared.
+
+    `compiler` is public: a plug-in may hand in another.
+    """
 
     def __init__(self, compiler: Compiler) -> None:
-        self._compiler = compiler
+        self.compiler = compiler
         self.compiled_calls = 0
         self.eager_stages = 0
 
     @property
     def graphs(self) -> int:
-        return self._compiler.graphs
+        return self.compiler.graphs
 
     def submit_block(
         self, queue: StepQueue, index: int, block: Block, cache: LayerCache, frame: Frame
@@ -185,7 +190,7 @@ class CompiledExecution(BlockByBlock):
 
     def _run(self, region: str, stages: int, *args: Any) -> Any:
         """Run a region that stands for so many eager stages, and count how it ran."""
-        out, calls = self._compiler(region, *args)
+        out, calls = self.compiler(region, *args)
         self.compiled_calls += calls
         self.eager_stages += 0 if calls else stages
         return out

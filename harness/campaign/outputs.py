@@ -7,10 +7,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from harness.judge.output import Output
+from harness.judge.output import Array, Output
 from harness.record import RecordError
 
 
@@ -39,4 +40,9 @@ class OutputStore:
             arrays = load_file(path)
         except (OSError, SafetensorError) as error:
             raise RecordError(f"{path} cannot be read: {error}") from error
-        return tuple(Output.of(arrays[str(index)]) for index in range(len(arrays)))
+        return tuple(_output(arrays[str(index)]) for index in range(len(arrays)))
+
+
+def _output(array: Array) -> Output:
+    """Nothing but bfloat16 is held as uint16."""
+    return Output.of(array, "bfloat16" if array.dtype == np.uint16 else None)

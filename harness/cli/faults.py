@@ -5,21 +5,23 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from harness.checkpoints.catalogue import CHECKPOINTS
 from harness.cli.errors import UsageError
 from harness.cli.folders import run_folder
+from harness.cli.kill_tables import print_matrix, told
+from harness.controls import CONTROLS
+from harness.controls.base import Control
 from harness.faults import FAULTS, faults_in
 from harness.faults.base import Fault
-from harness.trials.kills import BUDGETS, CHECKS, CLEAN, Kill, Task, kill_matrix
+from harness.trials.kills import BUDGETS, CLEAN, KillBudget, KillMatrix, Task, kill_matrix
 from reports.load import KILL_MATRIX
 
 SEEDS = ("stale-input-buffer", "unowned-token-rows", "stage-skips-poststep")
@@ -30,32 +32,34 @@ def faults(
     *,
     profile: Annotated[
         str,
-        typer.Option(help="smoke: the three bugs; pr and nightly: every fault, on more cases"),
+        typer.Option(
+            help="smoke: the three bugs; pr and nightly: every fault and control, on more cases"
+        ),
     ] = "smoke",
-    name: Annotated[list[str] | None, typer.Option(help="Only this fault; may be repeated")] = None,
+    name: Annotated[
+        list[str] | None, typer.Option(help="Only this fault or control; may be repeated")
+    ] = None,
     file: Annotated[
         Path | None, typer.Option(help="Faults of this Python file instead; see docs/faults.md")
     ] = None,
     seed: Annotated[int, typer.Option(help="Everything drawn follows from it")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes")] = 2,
-    list_: Annotated[bool, typer.Option("--list", help="List the faults and stop")] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the faults and controls and stop")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
 ) -> None:
-    """Plant each fault in turn and see whether ordinary cases and checks kill it."""
+    """Plant each fault in turn and see whether ordinary cases and checks kill it.
+
+    Controls, legitimate differences of arithmetic, are put in the same way: none may be flagged.
+    """
     known = {f.name: f for f in faults_from(file)} if file is not None else dict(FAULTS)
+    controls = dict(CONTROLS) if file is None else {}
     if list_:
-        _list(list(known.values()), as_json=as_json)
+        _list(list(known.values()), list(controls.values()), as_json=as_json)
         return
-    chosen = _chosen(known, profile, name, every=file is not None)
-    budget = BUDGETS[profile]
-    checkpoints = sorted({fault.checkpoint for fault in chosen})
-    tasks = [
-        *(Task(name=CLEAN, plugin="", checkpoint=c, seed=seed, budget=budget) for c in checkpoints),
-        *(
-            Task(name=f.name, plugin=f.plugin, checkpoint=f.checkpoint, seed=seed, budget=budget)
-            for f in sorted(chosen, key=lambda f: f.checkpoint)
-        ),
-    ]
+    chosen, wanted = _chosen(known, controls, profile, name, every=file is not None)
+    tasks = _tasks(chosen, wanted, BUDGETS[profile], seed)
     console, results = Console(stderr=as_json), []
     with _progress(console) as progress:
         bar = progress.add_task("faults", total=len(tasks))
@@ -63,24 +67,50 @@ def faults(
             results.append(kill)
             progress.advance(bar)
             if not console.is_terminal:
-                console.print(_told(kill), highlight=False)
-    clean = [kill for kill in results if kill.name == CLEAN]
-    order = {fault.name: i for i, fault in enumerate(chosen)}
-    kills = sorted((k for k in results if k.name != CLEAN), key=lambda k: order[k.name])
-    false_alarms = sum(n for kill in clean for check, n in kill.by.items() if check != "error")
-    rows = [
-        {"name": k.name, "killed": k.killed, "by": k.by, "cases": k.cases, "seconds": k.seconds}
-        for k in kills
-    ]
-    matrix = json.dumps({"faults": rows, "false_alarms": false_alarms, "seed": seed})
-    _attach(matrix, console)
+                console.print(told(kill, is_control=kill.name in controls), highlight=False)
+    matrix = KillMatrix.of(results, chosen=[f.name for f in chosen], controls=list(controls))
+    text = json.dumps({**matrix.to_json(), "seed": seed})
+    _attach(text, console)
     if as_json:
-        typer.echo(matrix)
+        typer.echo(text)
     else:
-        _print(console, kills, clean, false_alarms)
+        print_matrix(console, matrix)
         again = f"parity faults --profile {profile} --seed {seed}"
         console.print(f"seed {seed}; again: {again}", highlight=False)
-    raise typer.Exit(0 if all(kill.killed for kill in kills) and not false_alarms else 1)
+    raise typer.Exit(0 if matrix.passes else 1)
+
+
+def _tasks(
+    chosen: Sequence[Fault], controls: Sequence[Control], budget: KillBudget, seed: int
+) -> list[Task]:
+    """The clean engine on every checkpoint and dtype first; what shares an engine, together."""
+    engines = sorted({(f.checkpoint, "float32") for f in chosen} | {_engine(c) for c in controls})
+    return [
+        *(
+            Task(name=CLEAN, plugin="", checkpoint=c, dtype=dtype, seed=seed, budget=budget)
+            for c, dtype in engines
+        ),
+        *(
+            Task(name=f.name, plugin=f.plugin, checkpoint=f.checkpoint, seed=seed, budget=budget)
+            for f in sorted(chosen, key=lambda f: f.checkpoint)
+        ),
+        *(
+            Task(
+                name=c.name,
+                plugin=c.plugin,
+                checkpoint=c.checkpoint,
+                dtype=c.dtype,
+                seed=seed,
+                budget=budget,
+                is_control=True,
+            )
+            for c in sorted(controls, key=_engine)
+        ),
+    ]
+
+
+def _engine(control: Control) -> tuple[str, str]:
+    return control.checkpoint, control.dtype
 
 
 def faults_from(file: Path) -> tuple[Fault, ...]:
@@ -125,16 +155,25 @@ def _attach(matrix: str, console: Console) -> None:
 
 
 def _chosen(
-    known: dict[str, Fault], profile: str, names: Sequence[str] | None, *, every: bool
-) -> list[Fault]:
+    faults: Mapping[str, Fault],
+    controls: Mapping[str, Control],
+    profile: str,
+    names: Sequence[str] | None,
+    *,
+    every: bool,
+) -> tuple[list[Fault], list[Control]]:
     if profile not in BUDGETS:
         raise UsageError(f"unknown profile {profile!r}; valid: {', '.join(BUDGETS)}")
-    unknown = sorted(set(names or ()) - set(known))
+    valid = sorted({*faults, *controls})
+    unknown = sorted(set(names or ()) - set(valid))
     if unknown:
-        raise UsageError(f"unknown fault {', '.join(unknown)}; valid: {', '.join(sorted(known))}")
+        raise UsageError(f"unknown fault {', '.join(unknown)}; valid: {', '.join(valid)}")
     if not names and profile == "smoke" and not every:
         names = SEEDS
-    return [fault for fault in known.values() if not names or fault.name in names]
+    return (
+        [fault for fault in faults.values() if not names or fault.name in names],
+        [control for control in controls.values() if not names or control.name in names],
+    )
 
 
 def _progress(console: Console) -> Progress:
@@ -148,45 +187,20 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _told(kill: Kill) -> str:
-    if kill.name == CLEAN:
-        wrong = sum(kill.by.values())
-        return f"{CLEAN}, {kill.checkpoint}: {kill.pairs} comparisons, {wrong} false alarms"
-    how = f"killed by case {kill.cases}" if kill.killed else f"ALIVE after {kill.cases} cases"
-    return f"{kill.name}: {how} ({', '.join(f'{c} {n}' for c, n in kill.by.items()) or 'nothing'})"
-
-
-def _print(
-    console: Console, kills: Sequence[Kill], clean: Sequence[Kill], false_alarms: int
-) -> None:
-    table = Table(title="kill matrix: comparisons that failed, by check")
-    for column in ("fault", "killed", "by case", *CHECKS):
-        table.add_column(column)
-    for kill in kills:
-        table.add_row(
-            kill.name,
-            "yes" if kill.killed else "NO",
-            str(kill.cases),
-            *(str(kill.by.get(check, "")) for check in CHECKS),
-        )
-    console.print(table)
-    killed = sum(kill.killed for kill in kills)
-    pairs = sum(kill.pairs for kill in clean)
-    console.print(
-        f"{killed} of {len(kills)} killed; {false_alarms} false alarms in {pairs} comparisons on "
-        "the clean engine",
-        highlight=False,
-    )
-
-
-def _list(known: Sequence[Fault], *, as_json: bool) -> None:
+def _list(faults: Sequence[Fault], controls: Sequence[Control], *, as_json: bool) -> None:
     if as_json:
         rows = [
             {"name": f.name, "class": f.kind, "mechanism": f.mechanism, "sources": f.sources}
-            for f in known
+            for f in faults
+        ]
+        rows += [
+            {"name": c.name, "class": "control", "mechanism": c.difference, "sources": ()}
+            for c in controls
         ]
         typer.echo(json.dumps(rows))
         return
-    for fault in known:
+    for fault in faults:
         sources = f" ({', '.join(fault.sources)})" if fault.sources else ""
         typer.echo(f"{fault.name}: {fault.mechanism}{sources}")
+    for control in controls:
+        typer.echo(f"control {control.name}, in {control.where}: {control.difference}")

@@ -6,8 +6,10 @@ compute stream. An added operation costs nothing, so a paced device keeps the pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from inspect import getattr_static, isfunction
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from harness.faults.base import Undo, replace_method
@@ -46,6 +48,10 @@ def is_compiled(runner: Runner) -> bool:
 
 def is_async(runner: Runner) -> bool:
     return runner.config.scheduler.async_scheduling
+
+
+def is_chunked(runner: Runner) -> bool:
+    return bool(runner.config.scheduler.chunked_prefill)
 
 
 def is_later_stage(runner: Runner) -> bool:
@@ -94,6 +100,40 @@ def on_blocks(
         replace_method(runner, "stage", remember),
         replace_method(execution, "submit_block", submit_changed),
     )
+
+
+class _StandIn:
+    """A block with parts of another making: its own methods run on them, all else is its own."""
+
+    def __init__(self, block: Block, parts: Mapping[str, Any]) -> None:
+        self._block = block
+        for name, part in parts.items():
+            setattr(self, name, MethodType(part, self) if isfunction(part) else part)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr_static(type(self._block), name, None)
+        return MethodType(found, self) if isfunction(found) else getattr(self._block, name)
+
+
+def on_block_parts(runner: Runner, **parts: Any) -> Undo:
+    """Compute every block of this rank with other parts, in eager: methods (functions whose first
+    argument is the block) or attributes, `kernels` and `backend` among them.
+
+    All engines of a process share the blocks, so each step is handed a stand-in. Compiled
+    execution does not look into a block: nothing changes there.
+    """
+    if is_compiled(runner):
+        return nothing
+    execution: Any = runner.execution
+    submit_block = execution.submit_block
+
+    def submit_stand_in(
+        queue: StepQueue, index: int, block: Block, cache: LayerCache, frame: Frame
+    ) -> Iterator[None]:
+        changed: Iterator[None] = submit_block(queue, index, _StandIn(block, parts), cache, frame)
+        return changed
+
+    return replace_method(execution, "submit_block", submit_stand_in)
 
 
 def on_meta(runner: Runner, change: Callable[[Frame, StepPlan], dict[str, torch.Tensor]]) -> Undo:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from engine.config import (
     CacheConfig,
@@ -135,9 +136,7 @@ class EngineSession:
         if result.failed:
             raise SystemFailed("; ".join(result.failed.values()))
         return SystemRun(
-            outputs=tuple(
-                Output.of(result.outputs[str(i)].values.numpy()) for i in range(len(prompts))
-            ),
+            outputs=tuple(_output(result.outputs[str(i)].values) for i in range(len(prompts))),
             plan=plan_to_json(result.plan),
             witness=result.witness.to_json(),
             taps=tuple(
@@ -314,6 +313,12 @@ class EngineSystem:
     def close(self) -> None:
         self.release()
         self._resources = {}
+
+
+def _output(values: torch.Tensor) -> Output:
+    if values.dtype is torch.bfloat16:  # numpy has none: its bits
+        return Output.of(values.view(torch.uint16).numpy(), "bfloat16")
+    return Output.of(values.numpy())
 
 
 def _key(cell: Mapping[str, str], settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -16,6 +16,7 @@ from harness.campaign.workbench import Workbench
 from harness.case import Case
 from harness.checkpoints.catalogue import path_of
 from harness.judge.bounds import Bounds
+from harness.judge.output import Output
 from harness.record import FindingRecord, Outcome, PairRecord
 from harness.search import Budget
 from harness.search.reducer import as_token_ids
@@ -27,8 +28,10 @@ PROFILE = "pr"
 class TrialBench:
     """Owns: the warm engines of one checkpoint and the folder that its outputs go to."""
 
-    def __init__(self, checkpoint: str, folder: Path) -> None:
-        spec = RunSpec(profile=PROFILE, seed=0, checkpoints=(checkpoint,), axes=tuple(AXES))
+    def __init__(self, checkpoint: str, folder: Path, *, dtype: str = "float32") -> None:
+        spec = RunSpec(
+            profile=PROFILE, seed=0, checkpoints=(checkpoint,), axes=tuple(AXES), dtype=dtype
+        )
         self._bench = Workbench(spec, checkpoint, folder)
         self._space = space_of(
             self._bench.checkpoint,
@@ -98,6 +101,11 @@ class TrialBench:
             bounds=self.bounds,
         )
         return cases, [r for r in judge.judge(cases) if isinstance(r, PairRecord)]
+
+    def answers(self, case: Case, settings: Mapping[str, str], cell: Cell) -> tuple[Output, ...]:
+        """What the case gets in one cell; nothing is recorded or judged."""
+        system = self._bench.system
+        return system.open(cell, settings).run(case, system.encode(case)).outputs
 
     def findings(
         self, cases: Sequence[Executed], pairs: Sequence[PairRecord], budget: Budget

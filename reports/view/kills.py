@@ -1,4 +1,5 @@
-"""The kill matrix: which planted faults the ordinary cases and checks of a profile find."""
+"""The kill matrix: which planted faults the ordinary cases and checks of a profile find, and that
+they leave alone what is no fault."""
 
 from __future__ import annotations
 
@@ -20,18 +21,38 @@ class KillRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControlRow:
+    """A legitimate difference of arithmetic."""
+
+    name: str
+    flagged: bool
+    pairs: int
+    """Comparisons judged with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KillMatrix:
     checks: tuple[str, ...]
     rows: tuple[KillRow, ...]
     killed: int
     false_alarms: int
+    """On the engine as it is and with the controls."""
+    controls: tuple[ControlRow, ...] = ()
+
+    @property
+    def control_pairs(self) -> int:
+        return sum(control.pairs for control in self.controls)
+
+    @property
+    def flagged(self) -> int:
+        """Controls that raised an alarm."""
+        return sum(control.flagged for control in self.controls)
 
 
 def kill_matrix(data: Json) -> KillMatrix | None:
     """From what `parity faults` left in the run's folder; None for anything else."""
-    faults = data.get("faults") if isinstance(data, Mapping) else None
-    named = [f for f in faults if isinstance(f, Mapping)] if isinstance(faults, list) else []
-    if not named:
+    named, controls = _mappings(data, "faults"), _mappings(data, "controls")
+    if not isinstance(data, Mapping) or not (named or controls):
         return None
     checks = tuple(
         dict.fromkeys(plain(check) for f in named for check in _counts(f) if check not in OUTCOMES)
@@ -44,13 +65,29 @@ def kill_matrix(data: Json) -> KillMatrix | None:
         )
         for f in named
     )
-    alarms = data.get("false_alarms", 0)
     return KillMatrix(
         checks=checks,
         rows=rows,
         killed=sum(row.killed for row in rows),
-        false_alarms=alarms if isinstance(alarms, int) else 0,
+        false_alarms=_count(data.get("false_alarms")),
+        controls=tuple(
+            ControlRow(
+                name=plain(c.get("name", "")),
+                flagged=bool(c.get("flagged")),
+                pairs=_count(c.get("pairs")),
+            )
+            for c in controls
+        ),
     )
+
+
+def _mappings(data: Json, name: str) -> list[Mapping[str, Json]]:
+    found = data.get(name) if isinstance(data, Mapping) else None
+    return [m for m in found if isinstance(m, Mapping)] if isinstance(found, list) else []
+
+
+def _count(value: Json) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _counts(fault: Mapping[str, Json]) -> dict[str, int]:

@@ -94,6 +94,7 @@ OFFENCES = [
     Offence("faults-unknown", "harness.search.offender", "harness.faults.offended"),
     Offence("faults-unknown", "harness.attribution", "harness.faults.offended"),
     Offence("faults-unknown", "harness.localise", "harness.faults.offended"),
+    Offence("faults-unknown", "harness.judge.offender", "harness.controls.offended"),
 ]
 
 
@@ -160,6 +161,7 @@ def test_every_contract_is_broken_once() -> None:
         ("harness.cli.serve", "engine.plan"),
         ("harness.cli.serve", "engine.server.config"),
         ("harness.faults.offender", "engine.plan"),
+        ("harness.controls.offender", "engine.plan"),
         ("harness.systems.engine", "engine.plan"),
         ("harness.systems.engine_facts", "engine.plan"),
         ("suites.unit.offender", "engine.plan"),

@@ -156,7 +156,25 @@ def test_a_kill_matrix_in_the_folder_is_shown(tmp_path: Path) -> None:
     assert "&lt;b&gt;" in text
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "7", '{"faults": 3}', '{"faults": [1]}'])
+def test_a_flagged_control_is_shown_as_a_false_alarm(tmp_path: Path) -> None:
+    folder = clean_run(num_cases=1).write(tmp_path)
+    (folder / KILL_MATRIX).write_text(
+        '{"faults": [], "controls": [{"name": "<c>", "flagged": true, "by": {"exact": 2},'
+        ' "pairs": 7}, {"name": "d", "flagged": false, "by": {}, "pairs": 5}], "false_alarms": 2}'
+    )
+    run = load_run(folder)
+    found = build_page(run).kills
+    assert found is not None
+    assert (found.flagged, found.control_pairs, found.false_alarms) == (1, 12, 2)
+    text = render_text(run)
+    assert "1 of 2 controls was flagged, in 12 comparisons" in text
+    assert "✕ YES" in text.partition("&lt;c&gt;")[2].partition("</tr>")[0]
+    assert "planted faults found" not in text
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "7", '{"faults": 3}', '{"faults": [1]}', '{"controls": 1}']
+)
 def test_a_kill_matrix_that_cannot_be_read_is_none(tmp_path: Path, content: str) -> None:
     folder = clean_run(num_cases=1).write(tmp_path)
     (folder / KILL_MATRIX).write_text(content)

@@ -34,7 +34,7 @@ def test_the_documented_fault_is_new_and_killed(example: Path, tmp_path: Path) -
     assert fault.plugin == "outside_examples:long_prompts_backwards"
     bench = TrialBench("tiny-qwen3", tmp_path / "run")
     try:
-        budget = KillBudget(cases=6, at_least=1, clean_cases=1)
+        budget = KillBudget(cases=6, at_least=1, clean_cases=1, control_cases=1)
         task = Task(
             name=fault.name, plugin=fault.plugin, checkpoint="tiny-qwen3", seed=0, budget=budget
         )

@@ -1,0 +1,54 @@
+"""The kill matrix in the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from harness.trials.kills import CHECKS, CLEAN, Kill, KillMatrix
+
+
+def told(kill: Kill, *, is_control: bool) -> str:
+    """One line for a result, as it comes."""
+    if kill.name == CLEAN or is_control:
+        what = "control " * is_control + kill.name
+        where = f"{kill.checkpoint} in {kill.dtype}"
+        return f"{what}, {where}: {kill.pairs} comparisons, {_alarms(kill)}"
+    how = f"killed by case {kill.cases}" if kill.killed else f"ALIVE after {kill.cases} cases"
+    return f"{kill.name}: {how} ({', '.join(f'{c} {n}' for c, n in kill.by.items()) or 'nothing'})"
+
+
+def print_matrix(console: Console, matrix: KillMatrix) -> None:
+    """Every fault by check, the controls, and what it comes to."""
+    if matrix.kills:
+        console.print(_table("kill matrix: comparisons that failed, by check", matrix.kills))
+    for kill in matrix.controls:
+        mark = "✕" if kill.alarms or kill in matrix.unjudged else "✓"
+        console.print(f"{mark} {told(kill, is_control=True)}", highlight=False)
+    killed = sum(kill.killed for kill in matrix.kills)
+    clean = sum(kill.pairs for kill in matrix.clean)
+    console.print(
+        f"{killed} of {len(matrix.kills)} killed; {matrix.false_alarms} false alarms in {clean} "
+        f"comparisons on the clean engine and {sum(k.pairs for k in matrix.controls)} with "
+        f"{len(matrix.controls)} controls",
+        highlight=False,
+    )
+
+
+def _alarms(kill: Kill) -> str:
+    errors = kill.by.get("error", 0)
+    return f"{kill.alarms} false alarms" + (f", {errors} ERRORS: it shows nothing" * bool(errors))
+
+
+def _table(title: str, kills: tuple[Kill, ...]) -> Table:
+    table = Table(title=title)
+    for column in ("fault", "killed", "by case", *CHECKS):
+        table.add_column(column)
+    for kill in kills:
+        table.add_row(
+            kill.name,
+            "yes" if kill.killed else "NO",
+            str(kill.cases),
+            *(str(kill.by.get(check, "")) for check in CHECKS),
+        )
+    return table
