@@ -25,6 +25,7 @@ from harness.cli import (
     report,
     rivals,
     run,
+    search,
     serve,
     systems,
     trial,
@@ -102,6 +103,7 @@ app.command("diff")(diff.diff)
 app.command("gate")(gate.gate)
 app.command("faults")(faults.faults)
 app.command("rivals")(rivals.rivals)
+app.command("search")(search.search)
 app.command("axes")(axes.axes)
 app.command("approve")(approve.approve)
 app.command("calibrate")(calibrate.calibrate)

@@ -33,7 +33,7 @@ class TrialBench:
             profile=PROFILE, seed=0, checkpoints=(checkpoint,), axes=tuple(AXES), dtype=dtype
         )
         self._bench = Workbench(spec, checkpoint, folder)
-        self._space = space_of(
+        self.space = space_of(
             self._bench.checkpoint,
             path_of(checkpoint),
             self._bench.plan,
@@ -53,7 +53,7 @@ class TrialBench:
 
     def cases(self, seed: int) -> list[Case]:
         """The profile's cases for a seed, in the order a campaign draws them."""
-        return draw(self._space, self._bench.plan, seed)
+        return draw(self.space, self._bench.plan, seed)
 
     def as_tokens(self, case: Case) -> Case:
         """The case with every prompt as its token ids."""
@@ -65,6 +65,16 @@ class TrialBench:
                 for prompt, encoded in zip(case.prompts, prompts, strict=True)
             ),
         )
+
+    def plant(self, plugin: str) -> None:
+        """Put a plug-in into every engine, for good."""
+        self._bench.system.plant(plugin)
+
+    def pairs_once(self, case: Case, settings: Mapping[str, str]) -> list[PairRecord]:
+        """Judged pairs under settings that will not come again: the engines are closed after."""
+        _, pairs = self.judged(case, settings)
+        self._bench.system.release()
+        return pairs
 
     @contextmanager
     def planted(self, plugin: str) -> Iterator[None]:

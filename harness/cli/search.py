@@ -1,0 +1,104 @@
+"""`parity search`: climb towards the case that comes nearest to its bounds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from harness.checkpoints.catalogue import CHECKPOINTS
+from harness.cli.errors import UsageError
+from harness.cli.folders import home
+
+if TYPE_CHECKING:
+    from harness.search.targeted import Climb, Hardest
+
+KEPT = 5
+"""Hardest cases that join the corpus."""
+
+
+def search(
+    *,
+    model: Annotated[str, typer.Option(help="Checkpoint of the catalogue")] = "tiny-qwen3",
+    examples: Annotated[
+        int, typer.Option(min=2, help="Cases: half drawn, half climbing from the best of them")
+    ] = 100,
+    seed: Annotated[int, typer.Option(help="Where the search starts")] = 0,
+    plant: Annotated[
+        str | None, typer.Option(help="Plant this fault; see `parity faults --list`")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Corpus to add the hardest cases to; default: corpus/MODEL.jsonl"),
+    ] = None,
+) -> None:
+    """Look for the case whose error comes nearest to its bound, interleavings included.
+
+    The hardest cases join a corpus that `parity run --cases FILE` runs. Exit code 1 when a case
+    failed.
+    """
+    from harness.cli.plants import plugins_of
+    from harness.search.targeted import Climb
+    from harness.strategies.cases import cases
+    from harness.trials.bench import TrialBench
+
+    if model not in CHECKPOINTS:
+        raise UsageError(f"unknown model {model!r}; valid: {', '.join(CHECKPOINTS)}")
+    console = Console()
+    console.print(f"{model}: about {examples} cases, seed {seed}", highlight=False)
+    with TemporaryDirectory() as folder:
+        bench = TrialBench(model, Path(folder))
+        try:
+            bench.start()
+            for plugin in plugins_of([plant] if plant else []):
+                bench.plant(plugin)
+            climb = Climb(cases(bench.space), bench.pairs_once)
+            climb.run(examples=examples, start=seed)
+        finally:
+            bench.close()
+    _print(console, climb)
+    corpus = out or home() / "corpus" / f"{model}.jsonl"
+    added = _add(corpus, climb.hardest[:KEPT])
+    console.print(f"{added} new cases in {corpus}; run them: parity run --cases {corpus}")
+    raise typer.Exit(1 if climb.failed else 0)
+
+
+def _print(console: Console, climb: Climb) -> None:
+    table = Table(title="nearest to their bounds")
+    for column in ("case", "task", "tokens", "of its bound", "against", "differs in", "settings"):
+        table.add_column(column)
+    for found in climb.hardest[:KEPT]:
+        table.add_row(
+            found.case.case_id,
+            found.case.task,
+            ", ".join(str(len(p.tokens)) if p.tokens else "text" for p in found.case.prompts),
+            f"{found.ratio:.3g}",
+            str(found.pair.comparison),
+            ", ".join(found.pair.axes) or "-",
+            ", ".join(found.settings.values()),
+        )
+    console.print(table)
+    nearest = climb.hardest[0].ratio if climb.hardest else 0.0
+    console.print(
+        f"{climb.tried} cases: undirected ones came to {climb.untargeted:.3g} of a bound, the "
+        f"climb to {nearest:.3g}; {len(climb.failed)} failed",
+        highlight=False,
+    )
+
+
+def _add(corpus: Path, found: Sequence[Hardest]) -> int:
+    """Cases that the corpus did not hold; the file is replaced whole or not at all."""
+    old = corpus.read_text(encoding="utf-8").splitlines() if corpus.exists() else []
+    new = [json.dumps(h.case.to_json(), ensure_ascii=False) for h in found]
+    new = [line for line in new if line not in old]
+    corpus.parent.mkdir(parents=True, exist_ok=True)
+    part = corpus.with_suffix(".part")
+    part.write_text("".join(f"{line}\n" for line in (*old, *new)), encoding="utf-8")
+    part.replace(corpus)
+    return len(new)
