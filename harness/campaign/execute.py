@@ -23,8 +23,9 @@ from harness.axes import (
     plan_key,
     select,
 )
+from harness.axes.overlap import cannot_overlap
 from harness.campaign.outputs import OutputStore
-from harness.campaign.perturb import PERTURBATIONS, perturbed
+from harness.campaign.perturb import PERTURBATIONS, perturbed, written
 from harness.campaign.profile import CheckpointPlan
 from harness.campaign.reference import CaseReference
 from harness.campaign.relate import Relator
@@ -43,7 +44,7 @@ from harness.systems.base import Encoded, Refused, System, SystemRun
 
 ORACLE, TWIN = {"system": "oracle"}, {"system": "twin"}
 """Settings that mark the float64 answer, and a trusted float32 one, among a case's executions."""
-MARKS = ("perturbed", "relation")
+MARKS = ("perturbed", "changed", "relation")
 """Settings that say what a run is for; no system sees them."""
 
 
@@ -75,6 +76,7 @@ class CaseExecutor:
         twin: CaseReference | None = None,
         store: OutputStore,
         attempts: int,
+        reach: int | None = None,
         axes: Sequence[str] | None = None,
         clock: Clock | None = None,
         relator: Relator | None = None,
@@ -83,10 +85,11 @@ class CaseExecutor:
     ) -> None:
         """`cover`: instead of the lattice, cells in which any so many values occur together.
         `production`: instead of it, this configuration and it with one axis at a time at rest.
+        `reach`: how far before a prompt's last token a change must show in it; None: anywhere.
         """
         self._checkpoint, self._system = checkpoint, system
         self._reference, self._twin = reference, twin
-        self._store, self._attempts = store, attempts
+        self._store, self._attempts, self._reach = store, attempts, reach
         chosen = select(axes)
         self._axes, self._cover = chosen, cover
         self._cells = _cells(chosen, cover, production)
@@ -284,11 +287,11 @@ class CaseExecutor:
         self, case: Case, prompts: Sequence[Encoded], settings: Mapping[str, str]
     ) -> Iterator[Record]:
         for name in PERTURBATIONS:
-            chosen, changed = perturbed(name, prompts, self._checkpoint.chunk)
+            chosen, changed = perturbed(name, prompts, self._checkpoint.chunk, self._reach)
             if not chosen:
                 continue
             asked = replace(case, prompts=tuple(case.prompts[i] for i in chosen), arrivals=())
-            marked = {**settings, "perturbed": name}
+            marked = {**settings, "perturbed": name, "changed": written(chosen)}
             yield _of(self._execute(asked, changed, baseline(), marked, None, phase="power"), case)
 
     def follow_up(
@@ -326,8 +329,9 @@ class CaseExecutor:
         """One run; repeated while real concurrency has not shown the overlap it should."""
         began = time.perf_counter()
         shared = {k: v for k, v in settings.items() if k not in MARKS}
+        lengths = [len(prompt.token_ids) for prompt in prompts]
         run, error, attempt = None, "", 0
-        while run is None or (not error and self._unlucky(cell, shared, run, attempt)):
+        while run is None or (not error and self._unlucky(cell, shared, lengths, run, attempt)):
             attempt += 1
             try:
                 session = self._system.open(cell, shared)
@@ -358,10 +362,19 @@ class CaseExecutor:
         )
 
     def _unlucky(
-        self, cell: Cell, settings: Mapping[str, str], run: SystemRun, attempt: int
+        self,
+        cell: Cell,
+        settings: Mapping[str, str],
+        lengths: Sequence[int],
+        run: SystemRun,
+        attempt: int,
     ) -> bool:
         """Whether threads could have overlapped and did not, and another try is allowed."""
         if settings.get("stream_policy") != "threaded" or attempt >= self._attempts:
+            return False
+        if cannot_overlap(cell, settings) or AXES["async"].applicable(
+            cell, lengths, run.plan or ()
+        ):
             return False
         return AXES["async"].witnessed(cell, run.witness) is not None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from harness.axes import Cell, baseline, differing, edges, inapplicable
 from harness.axes.overlap import cannot_overlap
 from harness.campaign.outputs import OutputStore
-from harness.campaign.perturb import PERTURBATIONS, places
+from harness.campaign.perturb import PERTURBATIONS, read
 from harness.case import Case, case_from_json
 from harness.judge.against_oracle import oracle_pair
 from harness.judge.bounds import Bounds
@@ -165,8 +165,10 @@ class CheckpointJudge:
         perturbations = []
         for name in PERTURBATIONS:
             run = view.perturbed.get(name)
-            chosen = places(name, view.case.lengths, self._chunk or max(view.case.lengths))
-            if run is None or run.error or len(run.outputs) != len(chosen):
+            if run is None or run.error:
+                continue
+            chosen = read(run.settings["changed"])
+            if len(run.outputs) != len(chosen):
                 continue
             for (prompt, token), output in zip(chosen.items(), run.outputs, strict=True):
                 perturbations.append(

@@ -12,8 +12,13 @@ moves the answer to a long prompt too little to prove anything (one of 8,051: 0.
 bfloat16)."""
 
 
-def places(name: str, lengths: Sequence[int], chunk: int) -> Mapping[int, int]:
+def places(
+    name: str, lengths: Sequence[int], chunk: int, reach: int | None = None
+) -> Mapping[int, int]:
     """Prompt -> index of the first token to replace.
+
+    With `reach`, a prompt's last so many tokens are all that its last token can be asked about: the
+    first chunk is the first among those.
 
     Prompts in which that chunk is another's are left out: a case of short prompts costs one run.
 
@@ -22,20 +27,34 @@ def places(name: str, lengths: Sequence[int], chunk: int) -> Mapping[int, int]:
     found = {}
     for prompt, length in enumerate(lengths):
         pieces = -(-length // chunk)
-        at = {"first chunk": 0, "middle chunk": pieces // 2, "last chunk": pieces - 1}[name]
-        earlier = {"first chunk": (), "middle chunk": (0, pieces - 1), "last chunk": (0,)}[name]
+        last = pieces - 1
+        first = 0 if reach is None else min(last, max(0, -(-(length - reach) // chunk)))
+        middle = (first + pieces) // 2
+        at = {"first chunk": first, "middle chunk": middle, "last chunk": last}[name]
+        earlier = {"first chunk": (), "middle chunk": (first, last), "last chunk": (first,)}[name]
         if length and at not in earlier:
             found[prompt] = at * chunk
     return found
 
 
 def perturbed(
-    name: str, prompts: Sequence[Encoded], chunk: int
-) -> tuple[tuple[int, ...], tuple[Encoded, ...]]:
-    """The prompts that this perturbation changes, by index, and as they become."""
-    chosen = places(name, [len(p.token_ids) for p in prompts], chunk)
+    name: str, prompts: Sequence[Encoded], chunk: int, reach: int | None = None
+) -> tuple[Mapping[int, int], tuple[Encoded, ...]]:
+    """What this perturbation changes, as `places` says it; and those prompts as they become."""
+    chosen = places(name, [len(p.token_ids) for p in prompts], chunk, reach)
     changed = tuple(_replaced(prompts[prompt], first, chunk) for prompt, first in chosen.items())
-    return tuple(chosen), changed
+    return chosen, changed
+
+
+def written(chosen: Mapping[int, int]) -> str:
+    """Places as a setting of the run has them: `PROMPT:TOKEN`, comma-separated."""
+    return ",".join(f"{prompt}:{token}" for prompt, token in chosen.items())
+
+
+def read(text: str) -> Mapping[int, int]:
+    """Inverse of `written`."""
+    pairs = (part.split(":") for part in text.split(",") if part)
+    return {int(prompt): int(token) for prompt, token in pairs}
 
 
 def _replaced(prompt: Encoded, first: int, count: int) -> Encoded:

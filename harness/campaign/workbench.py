@@ -17,6 +17,7 @@ from harness.campaign.space import draw, space_of, special_tokens
 from harness.campaign.spec import OUT_OF_TIME, Job, RunSpec
 from harness.case import Case, CaseError, case_from_json
 from harness.checkpoints.catalogue import checkpoint, path_of
+from harness.checkpoints.reach import reach_of
 from harness.checkpoints.vocabulary import vocabulary_of
 from harness.oracle.cache import CachedOracle
 from harness.record import NoticeRecord, Record
@@ -65,6 +66,7 @@ class Workbench:
             if spec.dtype == "float32"
             else None,
             store=self.store,
+            reach=reach_of(path),
             attempts=spec.profile_object.attempts,
             axes=spec.axes,
             clock=self.clock,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.campaign.perturb import PERTURBATIONS, perturbed, places
+from harness.campaign.perturb import PERTURBATIONS, perturbed, places, read, written
+from harness.checkpoints.catalogue import path_of
+from harness.checkpoints.reach import reach_of
 from harness.systems.base import Encoded
 
 
@@ -20,6 +23,22 @@ def test_a_chunk_that_is_another_is_not_changed_twice() -> None:
     assert dict(places("middle chunk", lengths, 16)) == {3: 16}
 
 
+def test_beyond_a_models_reach_nothing_is_changed() -> None:
+    """200 tokens of which the last can see 78: what is changed begins among those."""
+    found = [places(name, [200], 16, reach=78)[0] for name in PERTURBATIONS]
+    assert found == [128, 160, 192]
+    assert [places(name, [70], 16, reach=78)[0] for name in PERTURBATIONS] == [0, 32, 64]
+    assert places("first chunk", [40], 16, reach=1) == {0: 32}  # at least the last chunk
+
+
+@pytest.mark.parametrize(
+    ("name", "reach"),
+    [("tiny-mistral", 39 * 2), ("tiny-qwen2", None), ("tiny-gemma3", None), ("tiny-bert", None)],
+)
+def test_reach_is_read_from_the_config(name: str, reach: int | None) -> None:
+    assert reach_of(path_of(name)) == reach
+
+
 @given(
     st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=60), min_size=1, max_size=4),
     st.integers(1, 20),
@@ -32,7 +51,8 @@ def test_every_token_of_the_chosen_chunk_changes_and_no_other(
     for name in PERTURBATIONS:
         chosen, changed = perturbed(name, encoded, chunk)
         wanted = places(name, lengths, chunk)
-        assert chosen == tuple(wanted)
+        assert chosen == wanted
+        assert read(written(chosen)) == wanted
         for prompt, new in zip(chosen, changed, strict=True):
             old = encoded[prompt].token_ids
             differing = [

@@ -171,6 +171,21 @@ def test_company_that_was_kept_out_is_vacuous_and_none_to_leave_is_inapplicable(
     assert "shared no step in the case's own run either" in pair.reason
 
 
+def test_twins_that_fill_whole_steps_have_no_step_to_share() -> None:
+    """32 and 20 tokens in steps of 16: the first one's twin begins a step of its own."""
+    plan = [
+        [["0", 0, 16, 32]],
+        [["0", 16, 16, 32]],
+        [["1", 0, 16, 20]],
+        [["1", 16, 4, 20]],
+    ]
+    twins = {p: [Match(prompt=p, follow_up=0), Match(prompt=p, follow_up=1)] for p in (0, 1)}
+    told = RELATIONS["company"].reach(plan, twins[0])
+    assert told == "a prompt of 32 tokens fills steps of 16, so that its twin never joins one"
+    assert RELATIONS["company"].reach(plan, twins[1]) is None
+    assert RELATIONS["company"].reach(plan, [Match(prompt=0, follow_up=1)]) is None
+
+
 class Sorting(Lying):
     """Takes prompts by length, in whatever order they are asked."""
 
