@@ -14,12 +14,10 @@ from pathlib import Path
 
 from harness.checkpoints.catalogue import checkpoint, path_of
 from harness.checkpoints.errors import CheckpointDamaged
+from harness.checkpoints.sizes import sizes_of
 from harness.record import CheckpointInfo
 
 _PACKAGES = ("pooling-parity", "torch", "transformers", "hypothesis", "safetensors", "tokenizers")
-
-_LAYERS = ("num_hidden_layers", "n_layers", "n_layer")
-"""Names of the number of layers in config.json; DistilBERT has the second, GPT-2 the third."""
 
 
 def environment() -> Mapping[str, str]:
@@ -45,8 +43,7 @@ def checkpoint_info(name: str, dtype: str = "float32") -> CheckpointInfo:
     known, folder = checkpoint(name), path_of(name)
     try:
         digest, parameters = _weights(folder)
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        num_layers = _num_layers(config)
+        num_layers = sizes_of(folder).num_layers
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointDamaged(
             f"checkpoint {name}: cannot read the headers of {folder}: "
@@ -61,13 +58,6 @@ def checkpoint_info(name: str, dtype: str = "float32") -> CheckpointInfo:
         num_parameters=parameters,
         num_layers=num_layers,
     )
-
-
-def _num_layers(config: Mapping[str, object]) -> int:
-    for name in _LAYERS:
-        if name in config:
-            return int(str(config[name]))
-    raise KeyError(f"config.json has none of {_LAYERS}")
 
 
 def _weights(folder: Path) -> tuple[str, int]:

@@ -42,7 +42,10 @@ def perturbed(
 ) -> tuple[Mapping[int, int], tuple[Encoded, ...]]:
     """What this perturbation changes, as `places` says it; and those prompts as they become."""
     chosen = places(name, [len(p.token_ids) for p in prompts], chunk, reach)
-    changed = tuple(_replaced(prompts[prompt], first, chunk) for prompt, first in chosen.items())
+    pool = sorted({token for prompt in prompts for token in prompt.token_ids})
+    changed = tuple(
+        _replaced(prompts[prompt], first, chunk, pool) for prompt, first in chosen.items()
+    )
     return chosen, changed
 
 
@@ -57,13 +60,18 @@ def read(text: str) -> Mapping[int, int]:
     return {int(prompt): int(token) for prompt, token in pairs}
 
 
-def _replaced(prompt: Encoded, first: int, count: int) -> Encoded:
-    """The prompt with the tokens from `first` on each made the next of its own distinct tokens, or
-    a neighbouring id where it has but one."""
+def _replaced(prompt: Encoded, first: int, count: int, pool: Sequence[int]) -> Encoded:
+    """The prompt with the tokens from `first` on each made the next of its own distinct tokens.
+
+    Where it has but one, that of the case's `pool` half way round from it: a neighbouring id may
+    well be one that the model never learnt to tell from it. A neighbour where there is no other.
+    """
     tokens = list(prompt.token_ids)
     own = sorted(set(tokens))
     after = dict(zip(own, own[1:] + own[:1], strict=True))
     if len(own) == 1:
-        after = {own[0]: own[0] - 1 if own[0] else 1}
+        (token,) = own
+        other = pool[(pool.index(token) + max(1, len(pool) // 2)) % len(pool)]
+        after = {token: other if other != token else token - 1 if token else 1}
     tokens[first : first + count] = [after[token] for token in tokens[first : first + count]]
     return Encoded(token_ids=tuple(tokens), type_ids=prompt.type_ids)

@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.campaign.profile import CheckpointPlan
 from harness.case import Case, Prompt
 from harness.checkpoints.catalogue import Checkpoint
+from harness.checkpoints.sizes import sizes_of
 from harness.strategies.cases import CaseSpace, cases
 from harness.strategies.draw import draw_cases, draw_each
 from harness.systems.base import Encoded
@@ -30,10 +31,10 @@ def space_of(
     if "score" in tasks:
         pair = Case(task="score", prompts=(Prompt(query="a", document="b"),))
         overhead = len(encode(pair)[0].token_ids) - count("a") - count("b")
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    sizes = sizes_of(folder)
     return CaseSpace(
         tasks=tasks,
-        vocab_size=int(config["vocab_size"]),
+        vocab_size=sizes.vocab_size,
         edges=plan.edges,
         max_num_seqs=plan.max_num_seqs,
         reserved=special_tokens(folder),
@@ -41,7 +42,7 @@ def space_of(
         pair_overhead=max(0, overhead),
         max_case_tokens=plan.max_case_tokens,
         chunkable=checkpoint.kind == "decoder",
-        dimensions=(int(config["hidden_size"]) // 2,),
+        dimensions=(sizes.hidden_size // 2,),
     )
 
 

@@ -17,8 +17,7 @@ from harness.campaign.space import draw, space_of, special_tokens
 from harness.campaign.spec import OUT_OF_TIME, Job, RunSpec
 from harness.case import Case, CaseError, case_from_json
 from harness.checkpoints.catalogue import checkpoint, path_of
-from harness.checkpoints.reach import reach_of
-from harness.checkpoints.vocabulary import vocabulary_of
+from harness.checkpoints.sizes import sizes_of
 from harness.oracle.cache import CachedOracle
 from harness.record import NoticeRecord, Record
 from harness.systems.base import Assignment
@@ -66,7 +65,7 @@ class Workbench:
             if spec.dtype == "float32"
             else None,
             store=self.store,
-            reach=reach_of(path),
+            reach=sizes_of(path).reach,
             attempts=spec.profile_object.attempts,
             axes=spec.axes,
             clock=self.clock,
@@ -95,7 +94,7 @@ class Workbench:
     @property
     def vocabulary(self) -> int:
         """Size of the checkpoint's vocabulary."""
-        return vocabulary_of(self._path)
+        return sizes_of(self._path).vocab_size
 
     def cases(self) -> list[Case]:
         """The run's cases for this checkpoint: from the file if one was given, else drawn."""

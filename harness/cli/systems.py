@@ -50,7 +50,7 @@ def check(
     from rich.console import Console
 
     from harness.checkpoints.catalogue import checkpoint, path_of
-    from harness.checkpoints.vocabulary import vocabulary_of
+    from harness.checkpoints.sizes import sizes_of
     from harness.systems.base import Assignment
     from harness.systems.conformance import Conformance, exit_code
     from harness.systems.table import factory
@@ -75,7 +75,7 @@ def check(
         for found in Conformance(
             system=system,
             checkpoint=model,
-            vocabulary=vocabulary_of(folder),
+            vocabulary=sizes_of(folder).vocab_size,
             chunk=chunk,
             max_model_len=longest,
         ).run():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.campaign.perturb import PERTURBATIONS, perturbed, places, read, written
 from harness.checkpoints.catalogue import path_of
-from harness.checkpoints.reach import reach_of
+from harness.checkpoints.sizes import sizes_of
 from harness.systems.base import Encoded
 
 
@@ -31,12 +31,20 @@ def test_beyond_a_models_reach_nothing_is_changed() -> None:
     assert places("first chunk", [40], 16, reach=1) == {0: 32}  # at least the last chunk
 
 
+def test_a_lone_token_becomes_one_of_the_case_that_is_far_from_it() -> None:
+    encoded = [Encoded(token_ids=tokens) for tokens in ((7,), (7, 7), (5, 9, 400), (8,))]
+    _, changed = perturbed("first chunk", encoded, 16)
+    assert [prompt.token_ids for prompt in changed] == [(9,), (9, 9), (9, 400, 5), (400,)]
+    _, alone = perturbed("first chunk", [Encoded(token_ids=(0, 0))], 16)
+    assert alone[0].token_ids == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("name", "reach"),
     [("tiny-mistral", 39 * 2), ("tiny-qwen2", None), ("tiny-gemma3", None), ("tiny-bert", None)],
 )
 def test_reach_is_read_from_the_config(name: str, reach: int | None) -> None:
-    assert reach_of(path_of(name)) == reach
+    assert sizes_of(path_of(name)).reach == reach
 
 
 @given(
