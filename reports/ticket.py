@@ -57,7 +57,8 @@ def _facts(finding: FindingView) -> Iterable[tuple[str, str]]:
     if finding.divergence:
         yield "first difference", finding.divergence
     if finding.oracle:
-        yield "against a float64 computation", finding.oracle
+        sides = "A is the reference side of the worst comparison, B the other"
+        yield "oracle", f"{finding.oracle} ({sides}.)"
 
 
 def _truth(finding: FindingView) -> str:

@@ -10,6 +10,10 @@ STEPS = 9
 """Steps above 0; the class `h0` stands for no difference, `h9` for the largest."""
 
 
+DECADES = 3
+"""Drawn at least, whatever the values."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heat:
     """Logarithmic between `low` and `high` (powers of ten); one step is a part of a decade."""
@@ -24,6 +28,8 @@ class Heat:
         # Below a hundred-millionth is rounding, whatever else there is.
         low = max(math.floor(min(logs, default=-8)), -9)
         high = max(math.ceil(max(logs, default=0)), low + 1)
+        # Where all are alike, all are plain to see: the palest steps are for what is far smaller.
+        low = min(low, high - DECADES)
         return cls(low=low, high=high)
 
     def step(self, value: float) -> int:

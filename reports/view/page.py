@@ -48,12 +48,12 @@ class Page:
 
 
 def build_page(run: Run, changes: Changes | None = None) -> Page:
-    found, maps = findings(run), lattices(run)
+    found = findings(run)
     return Page(
         verdict=verdict(run),
-        proof=proof(run, maps),
+        proof=proof(run),
         changes=changes,
-        lattices=maps,
+        lattices=lattices(run),
         cases=case_index(run, {f.finding_id: f.anchor for f in reversed(found[:MAX_FINDINGS])}),
         kills=kill_matrix(run.kills),
         false_alarms=false_alarms(run),

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 from harness.record import Comparison, Outcome, PairRecord, Tier
 from reports.load import Run
-from reports.view.lattice import Lattice
 from reports.view.text import plural
 
 
-def proof(run: Run, maps: Sequence[Lattice]) -> tuple[str, ...]:
+def proof(run: Run) -> tuple[str, ...]:
     """Claims about the comparisons that agree; none where nothing agrees."""
     agreeing = [p for p in run.pairs if p.outcome is Outcome.PASS]
-    return tuple(_claims(maps, agreeing)) if agreeing else ()
+    return tuple(_claims(agreeing))
 
 
-def _claims(maps: Sequence[Lattice], agreeing: list[PairRecord]) -> Iterable[str]:
+def _claims(agreeing: list[PairRecord]) -> Iterable[str]:
     cases = {(p.checkpoint, p.case_id) for p in agreeing}
     across = [p for p in agreeing if p.comparison in (Comparison.BASELINE, Comparison.EDGE)]
-    cells, edges = sum(m.judged_cells for m in maps), sum(m.judged_edges for m in maps)
+    ways = {
+        (p.checkpoint, _key(cell))
+        for p in across
+        if p.comparison is Comparison.BASELINE
+        for cell in (p.cell_a, p.cell_b)
+    }
+    edges = {
+        (p.checkpoint, frozenset((_key(p.cell_a), _key(p.cell_b))))
+        for p in across
+        if p.comparison is Comparison.EDGE
+    }
     if across:
         yield (
             f"{plural(len(across), 'comparison')} of two ways of running agree, over "
-            f"{plural(len(cases), 'case')}, {plural(cells, 'way')} and {plural(edges, 'edge')} "
-            "(two ways that differ in one switch)."
+            f"{plural(len(cases), 'case')}: {plural(len(ways), 'way')}, the baseline among them, "
+            f"and {plural(len(edges), 'edge')} (two ways that differ in one switch)."
         )
     exact = [p for p in across if p.tier is Tier.EXACT]
     if exact:
@@ -50,3 +59,7 @@ def _claims(maps: Sequence[Lattice], agreeing: list[PairRecord]) -> Iterable[str
             f"{plural(related, 'comparison')} of one way with itself agree: other company, another "
             "order, again."
         )
+
+
+def _key(cell: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(cell.items())

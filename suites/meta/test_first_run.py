@@ -97,7 +97,13 @@ def test_figures_are_added_up_and_rounded_once(first_run: ModuleType, tmp_path: 
         for name, seconds in (("clone", 1.26), ("environment", 119.6), ("first report", 61.0))
     )
     measured = first_run.Measurement(
-        date="2026-11-30", commit="abc1234", machine="a CPU", load=0.1, cores=2, steps=steps
+        date="2026-11-30",
+        commit="abc1234",
+        machine="a CPU",
+        packages="torch 9",
+        load=0.1,
+        cores=2,
+        steps=steps,
     )
     text = first_run.section(measured)
     assert text.splitlines()[-3:] == [

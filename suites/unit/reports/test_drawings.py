@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.html.bar_drawing import MAX_BARS, draw_bars
-from reports.html.heat import STEPS
+from reports.html.heat import STEPS, Heat
 from reports.html.length_drawing import LEAST, draw_lengths
 from reports.html.map_drawing import MAX_COLUMNS, MAX_ROWS, draw_map
 from reports.html.prompt_drawing import AFTER, BEFORE, draw_prompt
@@ -95,3 +95,10 @@ def test_lengths_are_binned_by_doublings_and_every_prompt_is_seen() -> None:
     assert all(bar.y >= 0 and bar.y + bar.height == shape.height for bar in shape.bars)
     assert shape.bars[-1].x + shape.bars[-1].width <= shape.width
     assert draw_lengths(()).bars == ()
+
+
+def test_what_differs_wholly_is_plain_to_see_even_if_all_of_it_does() -> None:
+    """Two runs a whole vector apart at every token are not drawn in the palest colour."""
+    heat = Heat.of([1.0, 1.2, 1.5])
+    assert [heat.step(v) for v in (0.0, 1.0, 1.5)] == [0, 6, 7]
+    assert heat.step(1e-2) < heat.step(1.0)
