@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.campaign.judging import CaseView, executed
+from harness.campaign.judging import CaseView, Executed, executed
 from harness.campaign.outputs import OutputStore
 from harness.judge.rivals import RIVALS, accepts
 from harness.judge.verdict import pair_id
@@ -49,6 +49,26 @@ class Rivalry:
         default_factory=lambda: {name: Tally() for name in (OURS, *(r.name for r in RIVALS))}
     )
 
+    def add(self, compared: int, called: Mapping[str, int], *, fault: str | None) -> None:
+        """Count pairs that each rule called different: kills of `fault`, or false alarms."""
+        if fault is None:
+            self.legitimate += compared
+        elif compared:
+            self.changed += compared
+            self.faults.add(fault)
+        for name, number in called.items():
+            tally = self.rules[name]
+            if fault is None:
+                tally.false_alarms += number
+            else:
+                tally.kills += number
+                tally.faults.update((fault,) if number else ())
+
+    @property
+    def measured(self) -> bool:
+        """Whether both respects were: without a changed pair, or a right one, nothing is shown."""
+        return bool(self.changed and self.legitimate)
+
     @property
     def dominating(self) -> tuple[str, ...]:
         """Rivals at least as good as ours in both respects, and better in one."""
@@ -63,12 +83,20 @@ class Rivalry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Compared:
+class Compared:
+    """One pair of runs of which outputs were compared, and what each rule says of it."""
+
     dtype: str
     pair: PairRecord
     digests: tuple[str, str]
     verdicts: dict[str, bool]
     """Rule -> whether it accepts the pair."""
+
+    def one_side_changed(self, right: Mapping[str, str]) -> bool:
+        """Whether exactly one side is not what the engine as it is answers: execution -> digest."""
+        expected = (right.get(self.pair.a), right.get(self.pair.b))
+        changed = [x != y for x, y in zip(expected, self.digests, strict=True)]
+        return None not in expected and sum(changed) == 1
 
 
 def rivalry(folders: Sequence[Path]) -> tuple[Rivalry, ...]:
@@ -87,17 +115,20 @@ def rivalry(folders: Sequence[Path]) -> tuple[Rivalry, ...]:
                 f"run {manifest.run_id} has plants ({', '.join(manifest.plants)}) and no clean run "
                 f"of profile {manifest.profile}, seed {manifest.seed} beside it; name one as well"
             )
-        for compared in _compared(manifest, records, store):
+        dtypes = {c.name: c.dtype for c in manifest.checkpoints}
+        pairs = [r for r in records if isinstance(r, PairRecord)]
+        for compared in (
+            seen
+            for name, cases in executed(records).items()
+            for seen in compare(cases, pairs, dtypes[name], store)
+        ):
             tally = found.setdefault(compared.dtype, Rivalry(dtype=compared.dtype))
             if not manifest.plants:
                 tally.legitimate += 1
                 for name, accepted in compared.verdicts.items():
                     tally.rules[name].false_alarms += not accepted
                 continue
-            pair = compared.pair
-            expected = (right.get(pair.a), right.get(pair.b))
-            changed = [x != y for x, y in zip(expected, compared.digests, strict=True)]
-            if sum(changed) != 1 or None in expected:
+            if not compared.one_side_changed(right):
                 continue
             tally.changed += 1
             tally.faults.update(manifest.plants)
@@ -111,35 +142,33 @@ def _request(manifest: RunManifest) -> tuple[str, int, tuple[str, ...]]:
     return manifest.profile, manifest.seed, tuple(c.name for c in manifest.checkpoints)
 
 
-def _digests(records: Sequence[Record]) -> dict[str, str]:
+def _digests(records: Iterable[Record]) -> dict[str, str]:
     return {r.execution_id: r.output_digest for r in records if isinstance(r, ExecutionRecord)}
 
 
-def _compared(
-    manifest: RunManifest, records: Sequence[Record], store: OutputStore
-) -> Iterator[_Compared]:
+def compare(
+    cases: Sequence[Executed], judged: Sequence[PairRecord], dtype: str, store: OutputStore
+) -> Iterator[Compared]:
     """Every pair of runs of which outputs were compared; a verdict on form alone counts too."""
-    dtypes = {c.name: c.dtype for c in manifest.checkpoints}
-    digests = _digests(records)
-    pairs = {r.pair_id: r for r in records if isinstance(r, PairRecord)}
-    for name, cases in executed(records).items():
-        for case in cases:
-            view = CaseView(case, dtypes[name], store)
-            if view.reference is None:
+    pairs = {pair.pair_id: pair for pair in judged}
+    for case in cases:
+        digests = _digests(case.executions)
+        view = CaseView(case, dtype, store)
+        if view.reference is None:
+            continue
+        for comparison, a, b, _ in view.pairs():
+            pair = pairs.get(pair_id(comparison, a.execution_id, b.execution_id))
+            if pair is None or pair.outcome not in (Outcome.PASS, Outcome.FAIL):
                 continue
-            for comparison, a, b, _ in view.pairs():
-                pair = pairs.get(pair_id(comparison, a.execution_id, b.execution_id))
-                if pair is None or pair.outcome not in (Outcome.PASS, Outcome.FAIL):
-                    continue
-                verdicts = {OURS: pair.outcome is Outcome.PASS}
-                for rival in RIVALS:
-                    verdicts[rival.name] = accepts(rival, view.subject.kind, a.outputs, b.outputs)
-                yield _Compared(
-                    dtype=dtypes[name],
-                    pair=pair,
-                    digests=(digests[a.execution_id], digests[b.execution_id]),
-                    verdicts=verdicts,
-                )
+            verdicts = {OURS: pair.outcome is Outcome.PASS}
+            for rival in RIVALS:
+                verdicts[rival.name] = accepts(rival, view.subject.kind, a.outputs, b.outputs)
+            yield Compared(
+                dtype=dtype,
+                pair=pair,
+                digests=(digests[a.execution_id], digests[b.execution_id]),
+                verdicts=verdicts,
+            )
 
 
 def table(found: Sequence[Rivalry]) -> str:

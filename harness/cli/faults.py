@@ -17,13 +17,16 @@ from harness.checkpoints.catalogue import CHECKPOINTS
 from harness.cli.errors import UsageError
 from harness.cli.folders import run_folder
 from harness.cli.kill_tables import print_matrix, told
+from harness.cli.rivals import document
 from harness.controls import CONTROLS
 from harness.controls.base import Control
 from harness.faults import FAULTS, faults_in
 from harness.faults.base import Fault
-from harness.trials.kills import BUDGETS, CLEAN, KillBudget, KillMatrix, Task, kill_matrix
+from harness.trials.kills import BUDGETS, KillBudget, Task, kill_matrix
+from harness.trials.matrix import CLEAN, KillMatrix
 from reports.load import KILL_MATRIX
 
+DTYPES = ("float32", "bfloat16", "float16")
 SEEDS = ("stale-input-buffer", "unowned-token-rows", "stage-skips-poststep")
 """The three bugs that the project starts from: what `smoke` plants."""
 
@@ -48,6 +51,14 @@ def faults(
         bool, typer.Option("--list", help="List the faults and controls and stop")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
+    dtype: Annotated[
+        list[str] | None,
+        typer.Option(help="dtype the faulty engines compute in; may be repeated; float32"),
+    ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(help="Markdown file for what other projects' rules say of the same outputs"),
+    ] = None,
 ) -> None:
     """Plant each fault in turn and see whether ordinary cases and checks kill it.
 
@@ -59,7 +70,8 @@ def faults(
         _list(list(known.values()), list(controls.values()), as_json=as_json)
         return
     chosen, wanted = _chosen(known, controls, profile, name, every=file is not None)
-    tasks = _tasks(chosen, wanted, BUDGETS[profile], seed)
+    dtypes = _dtypes(dtype)
+    tasks = _tasks(chosen, wanted, BUDGETS[profile], seed, dtypes)
     console, results = Console(stderr=as_json), []
     with _progress(console) as progress:
         bar = progress.add_task("faults", total=len(tasks))
@@ -75,23 +87,39 @@ def faults(
         typer.echo(text)
     else:
         print_matrix(console, matrix)
-        again = f"parity faults --profile {profile} --seed {seed}"
+        said = "".join(f" --dtype {d}" for d in dtype or ())
+        again = f"parity faults --profile {profile} --seed {seed}{said}"
+        if rules is not None:
+            rules.write_text(document(matrix.rivalry(), [again]), encoding="utf-8")
         console.print(f"seed {seed}; again: {again}", highlight=False)
     raise typer.Exit(0 if matrix.passes else 1)
 
 
 def _tasks(
-    chosen: Sequence[Fault], controls: Sequence[Control], budget: KillBudget, seed: int
+    chosen: Sequence[Fault],
+    controls: Sequence[Control],
+    budget: KillBudget,
+    seed: int,
+    dtypes: Sequence[str],
 ) -> list[Task]:
     """The clean engine on every checkpoint and dtype first; what shares an engine, together."""
-    engines = sorted({(f.checkpoint, "float32") for f in chosen} | {_engine(c) for c in controls})
+    faulty = {(fault.checkpoint, dtype) for fault in chosen for dtype in dtypes}
+    engines = sorted(faulty | {_engine(control) for control in controls})
     return [
         *(
             Task(name=CLEAN, plugin="", checkpoint=c, dtype=dtype, seed=seed, budget=budget)
             for c, dtype in engines
         ),
         *(
-            Task(name=f.name, plugin=f.plugin, checkpoint=f.checkpoint, seed=seed, budget=budget)
+            Task(
+                name=f.name,
+                plugin=f.plugin,
+                checkpoint=f.checkpoint,
+                dtype=d,
+                seed=seed,
+                budget=budget,
+            )
+            for d in dtypes
             for f in sorted(chosen, key=lambda f: f.checkpoint)
         ),
         *(
@@ -107,6 +135,13 @@ def _tasks(
             for c in sorted(controls, key=_engine)
         ),
     ]
+
+
+def _dtypes(asked: Sequence[str] | None) -> tuple[str, ...]:
+    unknown = sorted(set(asked or ()) - set(DTYPES))
+    if unknown:
+        raise UsageError(f"unknown dtype {', '.join(unknown)}; valid: {', '.join(DTYPES)}")
+    return tuple(asked or DTYPES[:1])
 
 
 def _engine(control: Control) -> tuple[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from harness.trials.kills import CHECKS, CLEAN, Kill, KillMatrix
+from harness.campaign.rivalry import Rivalry
+from harness.trials.matrix import CHECKS, CLEAN, Kill, KillMatrix
 
 
 def told(kill: Kill, *, is_control: bool) -> str:
@@ -25,6 +26,8 @@ def print_matrix(console: Console, matrix: KillMatrix) -> None:
     for kill in matrix.controls:
         mark = "✕" if kill.alarms or kill in matrix.unjudged else "✓"
         console.print(f"{mark} {told(kill, is_control=True)}", highlight=False)
+    for found in matrix.rivalry():
+        console.print(_rules(found))
     killed = sum(kill.killed for kill in matrix.kills)
     clean = sum(kill.pairs for kill in matrix.clean)
     console.print(
@@ -33,6 +36,22 @@ def print_matrix(console: Console, matrix: KillMatrix) -> None:
         f"{len(matrix.controls)} controls",
         highlight=False,
     )
+
+
+def _rules(found: Rivalry) -> Table:
+    title = f"rules of other projects on the same outputs, {found.dtype}"
+    table = Table(title=title)
+    for column in ("rule", "false alarms", "of pairs", "faults found", "of those that changed one"):
+        table.add_column(column)
+    for name, tally in found.rules.items():
+        table.add_row(
+            name,
+            str(tally.false_alarms),
+            str(found.legitimate),
+            str(len(tally.faults)),
+            str(len(found.faults)),
+        )
+    return table
 
 
 def _alarms(kill: Kill) -> str:

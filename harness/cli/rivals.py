@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from harness.campaign.rivalry import Rivalry
+
 _HEAD = """# Rival rules on the same outputs
 
-Written by `parity rivals`, from recorded runs; do not edit. A *false alarm* is a pair of runs of
-the engine as it is that a rule calls different. *Changed pairs* are those of which a planted fault
-changed exactly one side, by the digests of a clean run with the same seed, whatever any rule says;
-a rule *kills* a fault when it calls at least one of them different. The happens-before check is
-left out: it sees races that have not changed a number yet.
+Written by `parity faults --rules` or `parity rivals`; do not edit. A *false alarm* is a pair of
+runs of the engine as it is, or with a control in it (a legitimate difference of arithmetic), that a
+rule calls different. *Changed pairs* are those of which a planted fault changed exactly one side,
+by the digests of the engine as it is on the same case, whatever any rule says; a rule *kills* a
+fault when it calls at least one of them different. The happens-before check is left out: it sees
+races that have not changed a number yet.
 
 """
 
@@ -38,27 +43,35 @@ def rivals(
 
     folders = [run_folder(name) for name in runs]
     found = rivalry(folders)
-    shown = table(found)
-    typer.echo(shown, nl=False)
-    dominated = [f"{d.dtype}: {', '.join(d.dominating)}" for d in found if d.dominating]
-    unmeasured = [d.dtype for d in found if not (d.changed and d.legitimate)]
-    verdict = (
-        f"Nothing is shown for {', '.join(unmeasured) or 'any dtype'}: it takes a clean run and "
-        "one of the same seed whose fault changed an output."
-        if unmeasured or not found
-        else f"Better than ours in one respect and no worse in the other: {'; '.join(dominated)}."
-        if dominated
-        else "No rule has both no more false alarms and no fewer kills than ours, and one better."
-    )
-    typer.echo(verdict)
+    typer.echo(table(found), nl=False)
+    typer.echo(verdict(found))
     if out is not None:
-        manifests = [read_manifest(folder) for folder in folders]
-        commands = "\n".join(
-            f"    {' '.join(m.command)}"
-            for m in sorted(manifests, key=lambda m: (m.profile, m.seed, m.plants))
+        manifests = sorted(
+            (read_manifest(folder) for folder in folders),
+            key=lambda m: (m.profile, m.seed, m.plants),
         )
-        out.write_text(
-            f"{_HEAD}{shown}\n{verdict}\n\nMeasured on the records of:\n\n{commands}\n",
-            encoding="utf-8",
+        out.write_text(document(found, [" ".join(m.command) for m in manifests]), encoding="utf-8")
+    unmeasured = not found or any(not d.measured for d in found)
+    raise typer.Exit(3 if unmeasured else 1 if any(d.dominating for d in found) else 0)
+
+
+def verdict(found: Sequence[Rivalry]) -> str:
+    """One sentence: whether a rule is better than ours in one respect, no worse in the other."""
+    dominated = [f"{d.dtype}: {', '.join(d.dominating)}" for d in found if d.dominating]
+    unmeasured = [d.dtype for d in found if not d.measured]
+    if unmeasured or not found:
+        return (
+            f"Nothing is shown for {', '.join(unmeasured) or 'any dtype'}: it takes the engine as "
+            "it is and one with a fault that changed an output, on the same cases."
         )
-    raise typer.Exit(3 if unmeasured or not found else 1 if dominated else 0)
+    if dominated:
+        return f"Better than ours in one respect and no worse in the other: {'; '.join(dominated)}."
+    return "No rule has both no more false alarms and no fewer kills than ours, and one better."
+
+
+def document(found: Sequence[Rivalry], commands: Sequence[str]) -> str:
+    """The table as a Markdown file, with what it was measured by."""
+    from harness.campaign.rivalry import table
+
+    told = "\n".join(f"    {command}" for command in commands)
+    return f"{_HEAD}{table(found)}\n{verdict(found)}\n\nMeasured by:\n\n{told}\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.attribution import find
 from harness.axes import AXES, Cell
 from harness.campaign.judging import CheckpointJudge, Executed, executed
+from harness.campaign.rivalry import Compared, compare
 from harness.campaign.space import draw, space_of
 from harness.campaign.spec import RunSpec
 from harness.campaign.workbench import Workbench
@@ -17,7 +18,7 @@ from harness.case import Case
 from harness.checkpoints.catalogue import path_of
 from harness.judge.bounds import Bounds
 from harness.judge.output import Output
-from harness.record import FindingRecord, Outcome, PairRecord
+from harness.record import ExecutionRecord, FindingRecord, Outcome, PairRecord
 from harness.search import Budget
 from harness.search.reducer import as_token_ids
 
@@ -41,6 +42,7 @@ class TrialBench:
         )
         self.settings: Sequence[Mapping[str, str]] = spec.profile_object.settings
         self.bounds = Bounds()
+        self._right: dict[tuple[str, tuple[tuple[str, str], ...]], Mapping[str, str]] = {}
 
     def start(self) -> None:
         """Open every cell that there is and compile, so that no trial pays for it."""
@@ -116,6 +118,25 @@ class TrialBench:
         """What the case gets in one cell; nothing is recorded or judged."""
         system = self._bench.system
         return system.open(cell, settings).run(case, system.encode(case)).outputs
+
+    def right(self, case: Case, settings: Mapping[str, str]) -> Mapping[str, str]:
+        """Execution id -> digest of its outputs, of the engine as it is; run once and remembered.
+
+        Ask for it while nothing is planted.
+        """
+        key = (case.case_id, tuple(sorted(settings.items())))
+        if key not in self._right:
+            records = self._bench.executor.run(case, settings)
+            self._right[key] = {
+                r.execution_id: r.output_digest for r in records if isinstance(r, ExecutionRecord)
+            }
+        return self._right[key]
+
+    def compared(
+        self, cases: Sequence[Executed], pairs: Sequence[PairRecord]
+    ) -> Iterator[Compared]:
+        """What each rule says of the judged pairs."""
+        return compare(cases, pairs, self._bench.system.dtype, self._bench.store)
 
     def findings(
         self, cases: Sequence[Executed], pairs: Sequence[PairRecord], budget: Budget

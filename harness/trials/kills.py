@@ -9,22 +9,22 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from harness.case import Case
 from harness.record import Comparison, Outcome, PairRecord
+from harness.trials.matrix import Kill
 
 if TYPE_CHECKING:  # a pool's parent judges nothing and need not load torch
+    from harness.campaign.judging import Executed
     from harness.trials.bench import TrialBench
-
-CLEAN = "clean engine"
-CHECKS = ("oracle", "exact", "reordered", "kernel", "happens-before", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,80 +61,6 @@ class Task:
     is_control: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kill:
-    """What became of one fault, of a control, or of the clean engine."""
-
-    name: str
-    checkpoint: str
-    killed: bool
-    """Whether a comparison FAILed: a crash alone is no kill."""
-    cases: int
-    """Ordinary cases up to and including the first that killed it; all of them if none did."""
-    seconds: float
-    by: dict[str, int] = field(default_factory=dict)
-    """Check -> comparisons it failed, over the cases that were run."""
-    pairs: int = 0
-    dtype: str = "float32"
-
-    @property
-    def alarms(self) -> int:
-        """Failed comparisons; false ones where nothing is wrong."""
-        return sum(n for check, n in self.by.items() if check != "error")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KillMatrix:
-    """What a command of kills came to."""
-
-    kills: tuple[Kill, ...]
-    controls: tuple[Kill, ...]
-    clean: tuple[Kill, ...]
-    """One for each checkpoint and dtype."""
-
-    @classmethod
-    def of(
-        cls, results: Sequence[Kill], *, chosen: Sequence[str], controls: Sequence[str]
-    ) -> KillMatrix:
-        """Results in any order; `chosen` faults and `controls` by name, in the order to tell."""
-
-        def named(names: Sequence[str]) -> tuple[Kill, ...]:
-            mine = [kill for kill in results if kill.name in names]
-            return tuple(sorted(mine, key=lambda kill: names.index(kill.name)))
-
-        return cls(kills=named(chosen), controls=named(controls), clean=named([CLEAN]))
-
-    @property
-    def false_alarms(self) -> int:
-        """Failed comparisons of the clean engine and of the controls."""
-        return sum(kill.alarms for kill in (*self.clean, *self.controls))
-
-    @property
-    def unjudged(self) -> tuple[Kill, ...]:
-        """Controls that show nothing: some comparison ended in an error, or none was made."""
-        return tuple(kill for kill in self.controls if kill.by.get("error") or not kill.pairs)
-
-    @property
-    def passes(self) -> bool:
-        everything_killed = all(kill.killed for kill in self.kills)
-        return everything_killed and not self.false_alarms and not self.unjudged
-
-    def to_json(self) -> dict[str, Any]:
-        """For programs and for the report of the run that it is put beside."""
-        return {
-            "faults": [{"name": k.name, "killed": k.killed, **_counted(k)} for k in self.kills],
-            "controls": [
-                {"name": k.name, "flagged": bool(k.alarms), "pairs": k.pairs, **_counted(k)}
-                for k in self.controls
-            ],
-            "false_alarms": self.false_alarms,
-        }
-
-
-def _counted(kill: Kill) -> dict[str, Any]:
-    return {"by": kill.by, "cases": kill.cases, "seconds": kill.seconds}
-
-
 def kill_matrix(tasks: Sequence[Task], *, workers: int) -> Iterator[Kill]:
     """Results as they come. Each worker process keeps one set of warm engines a checkpoint."""
     context = get_context("spawn")
@@ -168,18 +94,49 @@ def judge_fault(bench: TrialBench, task: Task) -> Kill:
     """One fault, one control or the clean engine on a bench."""
     budget = task.budget
     if not task.plugin:
-        return _judged(bench, task, budget.clean_cases, budget.clean_cases)
+        kill, seen = _judged(bench, task, budget.clean_cases, budget.clean_cases)
+        return _with_rivals(bench, kill, seen)
     with bench.planted(task.plugin):
         if task.is_control:
-            return _judged(bench, task, budget.control_cases, budget.control_cases)
-        return _judged(bench, task, budget.cases, budget.at_least)
+            kill, seen = _judged(bench, task, budget.control_cases, budget.control_cases)
+        else:
+            kill, seen = _judged(bench, task, budget.cases, budget.at_least)
+    # With the fault taken out: what it changed is what the engine as it is answers otherwise.
+    return _with_rivals(bench, kill, seen, planted=not task.is_control)
 
 
-def _judged(bench: TrialBench, task: Task, most: int, least: int) -> Kill:
+def _with_rivals(
+    bench: TrialBench, kill: Kill, seen: Sequence[Judged], *, planted: bool = False
+) -> Kill:
+    """Asked about every pair where nothing is wrong, else about those with one changed side."""
+    number, called = 0, Counter[str]()
+    for judged in seen:
+        right = bench.right(judged.case, judged.settings) if planted else {}
+        for compared in bench.compared(judged.executed, judged.pairs):
+            if planted and not compared.one_side_changed(right):
+                continue
+            number += 1
+            called.update({name: not accepted for name, accepted in compared.verdicts.items()})
+    return replace(kill, compared=number, called=dict(called))
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One case of a trial: what was run of it and what the judge made of that."""
+
+    case: Case
+    settings: Mapping[str, str]
+    executed: Sequence[Executed]
+    pairs: Sequence[PairRecord]
+
+
+def _judged(bench: TrialBench, task: Task, most: int, least: int) -> tuple[Kill, list[Judged]]:
     began, by, first, pairs_seen, number = time.perf_counter(), Counter[str](), 0, 0, 0
+    seen: list[Judged] = []
     for number, case in enumerate(bench.cases(task.seed)[:most], start=1):
         settings = bench.settings[(number - 1) % len(bench.settings)]
-        _, pairs = bench.judged(case, settings)
+        cases, pairs = bench.judged(case, settings)
+        seen.append(Judged(case, settings, cases, pairs))
         pairs_seen += sum(pair.outcome is not Outcome.INAPPLICABLE for pair in pairs)
         for pair in pairs:
             by.update(checks_of(pair))
@@ -187,7 +144,7 @@ def _judged(bench: TrialBench, task: Task, most: int, least: int) -> Kill:
             first = number
         if first and number >= least:
             break
-    return Kill(
+    kill = Kill(
         name=task.name,
         checkpoint=task.checkpoint,
         killed=bool(first),
@@ -197,6 +154,7 @@ def _judged(bench: TrialBench, task: Task, most: int, least: int) -> Kill:
         pairs=pairs_seen,
         dtype=task.dtype,
     )
+    return kill, seen
 
 
 def checks_of(pair: PairRecord) -> tuple[str, ...]:

@@ -31,6 +31,20 @@ class ControlRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuleRow:
+    """What one rule, this judge's or another project's, says of the same outputs."""
+
+    dtype: str
+    rule: str
+    false_alarms: int
+    of: int
+    """Comparisons in which nothing was wrong."""
+    killed: int
+    of_faults: int
+    """Faults that changed one side of a comparison."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KillMatrix:
     checks: tuple[str, ...]
     rows: tuple[KillRow, ...]
@@ -38,6 +52,7 @@ class KillMatrix:
     false_alarms: int
     """On the engine as it is and with the controls."""
     controls: tuple[ControlRow, ...] = ()
+    rules: tuple[RuleRow, ...] = ()
 
     @property
     def control_pairs(self) -> int:
@@ -77,6 +92,17 @@ def kill_matrix(data: Json) -> KillMatrix | None:
                 pairs=_count(c.get("pairs")),
             )
             for c in controls
+        ),
+        rules=tuple(
+            RuleRow(
+                dtype=plain(r.get("dtype", "")),
+                rule=plain(r.get("rule", "")),
+                false_alarms=_count(r.get("false_alarms")),
+                of=_count(r.get("of")),
+                killed=_count(r.get("killed")),
+                of_faults=_count(r.get("of_faults")),
+            )
+            for r in _mappings(data, "rules")
         ),
     )
 

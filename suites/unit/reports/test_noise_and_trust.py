@@ -170,6 +170,22 @@ def test_a_flagged_control_is_shown_as_a_false_alarm(tmp_path: Path) -> None:
     assert "1 of 2 controls was flagged, in 12 comparisons" in text
     assert "✕ YES" in text.partition("&lt;c&gt;")[2].partition("</tr>")[0]
     assert "planted faults found" not in text
+    assert "Would a simpler rule have done?" not in text
+
+
+def test_rules_of_other_projects_are_shown(tmp_path: Path) -> None:
+    folder = clean_run(num_cases=1).write(tmp_path)
+    (folder / KILL_MATRIX).write_text(
+        '{"faults": [{"name": "f", "killed": true, "by": {"exact": 1}}], "false_alarms": 0,'
+        '"rules": [{"dtype": "bfloat16", "rule": "<b>close</b>", "false_alarms": 12, "of": 3400,'
+        '"killed": 5, "of_faults": 61}]}'
+    )
+    run = load_run(folder)
+    (row,) = build_page(run).kills.rules  # type: ignore[union-attr]
+    assert (row.false_alarms, row.of, row.killed, row.of_faults) == (12, 3400, 5, 61)
+    text = render_text(run)
+    assert "Would a simpler rule have done?" in text
+    assert "&lt;b&gt;close&lt;/b&gt;" in text
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ for other bits than the clean engine's, cell by cell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,7 +21,8 @@ from harness.controls import CONTROLS
 from harness.controls.base import Control, Where
 from harness.faults import FAULTS
 from harness.trials.bench import TrialBench
-from harness.trials.kills import CLEAN, Kill, KillBudget, KillMatrix, Task, judge_fault
+from harness.trials.kills import KillBudget, Task, judge_fault
+from harness.trials.matrix import CLEAN, Kill, KillMatrix
 from suites.regression.bugs import COPY_LAGS, prompts
 
 CHANGES: dict[Where, Callable[[Cell], bool]] = {
@@ -106,6 +108,12 @@ def test_a_control_runs_all_its_cases_and_raises_no_alarm(
     )
     assert (kill.alarms, kill.cases) == (0, 2), kill.by
     assert kill.pairs > 20
+    # Nothing is wrong: every compared pair counts, and one that is called different is an alarm.
+    assert kill.called["this judge"] == 0
+    assert kill.called["bitwise"] > 0
+    (found,) = KillMatrix(kills=(), controls=(kill,), clean=()).rivalry()
+    assert found.rules["bitwise"].false_alarms == kill.called["bitwise"]
+    assert not found.dominating
 
 
 @pytest.mark.xdist_group("tiny-qwen3")
@@ -117,6 +125,21 @@ def test_a_fault_among_the_controls_would_be_flagged(bench_of: Callable[..., Tri
     matrix = KillMatrix(kills=(), controls=(kill,), clean=())
     assert not matrix.passes
     assert matrix.to_json()["controls"][0]["flagged"]
+
+
+@pytest.mark.xdist_group("tiny-qwen3")
+def test_rival_rules_are_asked_about_what_the_fault_changed(
+    bench_of: Callable[..., TrialBench],
+) -> None:
+    task = replace(task_of(FAULTS["compiled-in-bfloat16"].plugin), is_control=False)
+    kill = judge_fault(bench_of("tiny-qwen3", "float32"), task)
+    # Pairs of which both sides changed, or none did, say nothing about a rule.
+    assert 0 < kill.compared < kill.pairs
+    assert 0 < kill.called["this judge"] <= kill.called["bitwise"] == kill.compared
+    assert kill.called["cosine 1e-2"] < kill.compared
+    (found,) = KillMatrix(kills=(kill,), controls=(), clean=()).rivalry()
+    assert (found.changed, found.legitimate, found.measured) == (kill.compared, 0, False)
+    assert found.rules["bitwise"].faults == {kill.name}
 
 
 def task_of(plugin: str) -> Task:
