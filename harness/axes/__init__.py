@@ -24,6 +24,7 @@ from harness.axes.lattice import (
     tier_between,
 )
 from harness.axes.settings import inline, setting_witnessed
+from harness.axes.startable import Startable
 from harness.axes.tensor_parallel import num_ranks
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Evidence",
     "EvidenceError",
     "Plan",
+    "Startable",
     "admitted",
     "baseline",
     "chosen_cells",

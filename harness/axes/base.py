@@ -7,7 +7,7 @@ do depends on the others (async looks one step further ahead for every pipeline 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.axes.evidence import Evidence, Json, explain
 from harness.record import AxisInfo, Tier
@@ -50,6 +50,8 @@ class Axis:
     `flag`: the entry of a witness' flags that its values set, in which sides that differ in this
     axis may differ as well.
 
+    `beside`: values of other axes without which its own cannot act.
+
     `setting`: the setting that decides instead where a cell does not name the axis.
     """
 
@@ -63,6 +65,7 @@ class Axis:
     exact_when: Callable[[Mapping[str, Json], Mapping[str, Json]], bool] | None = None
     replans: bool = False
     flag: str | None = None
+    beside: Mapping[str, str] = field(default_factory=dict)
     setting: str | None = None
 
     def __post_init__(self) -> None:

@@ -83,4 +83,5 @@ GRAPH = Axis(
     ),
     witness=_witness,
     exact_when=same_rows,
+    beside={"compile": "compiled"},
 )

@@ -152,6 +152,7 @@ BUFFERS = Axis(
     meaning="Staging of a step's inputs: one buffer, or one for each step in flight.",
     witness=_staged,
     reach=_ring_reach,
+    beside={"async": "async"},
     setting="inputs",
 )
 

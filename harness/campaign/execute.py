@@ -13,6 +13,7 @@ from harness.axes import (
     Axis,
     Cell,
     Plan,
+    Startable,
     baseline,
     coverage,
     covering,
@@ -40,7 +41,7 @@ from harness.record import (
 )
 from harness.relations import FollowUp
 from harness.strategies.lengths import boundaries_of
-from harness.systems.base import Encoded, Refused, System, SystemRun
+from harness.systems.base import Encoded, Refused, Selective, System, SystemRun
 
 ORACLE, TWIN = {"system": "oracle"}, {"system": "twin"}
 """Settings that mark the float64 answer, and a trusted float32 one, among a case's executions."""
@@ -92,7 +93,8 @@ class CaseExecutor:
         self._store, self._attempts, self._reach = store, attempts, reach
         chosen = select(axes)
         self._axes, self._cover = chosen, cover
-        self._cells = _cells(chosen, cover, production)
+        self._startable = _startable(system, chosen) if cover and not production else None
+        self._cells = _cells(chosen, cover, production, self._startable)
         self._refused: dict[Cell, str] = {}
         self.clock = clock or Clock()
         self._relator = relator
@@ -122,9 +124,13 @@ class CaseExecutor:
                     raise
         self.clock.add("start-up", time.perf_counter() - began)
         if self._cover:
-            yield NoticeRecord(
-                text=f"{self._checkpoint.name}: {coverage(self.cells, self._axes, self._cover)}"
-            )
+            for values, reason in (self._startable.refused if self._startable else {}).items():
+                cell = Cell.of({**baseline(), **dict(values)})
+                yield RefusalRecord(
+                    checkpoint=self._checkpoint.name, cell=dict(cell), reason=reason
+                )
+            found = coverage(self.cells, self._axes, self._cover, self._startable)
+            yield NoticeRecord(text=f"{self._checkpoint.name}: {found}")
 
     def run(
         self,
@@ -380,13 +386,21 @@ class CaseExecutor:
 
 
 def _cells(
-    axes: Sequence[Axis], cover: int, production: Mapping[str, str] | None
+    axes: Sequence[Axis],
+    cover: int,
+    production: Mapping[str, str] | None,
+    startable: Startable | None,
 ) -> tuple[Cell, ...]:
     if production is not None:
         return leave_one_off(production, axes)
     if cover:
-        return covering(axes, cover)
+        return covering(axes, cover, startable)
     return lattice(axes, {a.name: a.baseline for a in AXES.values() if a not in axes})
+
+
+def _startable(system: System, axes: Sequence[Axis]) -> Startable | None:
+    """The cells that the system says it starts in; None: it tells only when it is started."""
+    return Startable(axes, system.refusal) if isinstance(system, Selective) else None
 
 
 def _of(record: ExecutionRecord, case: Case) -> ExecutionRecord:

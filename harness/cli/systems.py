@@ -56,7 +56,7 @@ def check(
     from harness.systems.table import factory
 
     folder = path_of(model)
-    longest = max(64, 6 * chunk)
+    longest = max(192, 6 * chunk)  # a reranker's template alone takes more than a hundred tokens
     system = factory(name)(
         Assignment(
             checkpoint=checkpoint(model),

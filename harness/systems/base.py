@@ -151,5 +151,14 @@ class Spelling(Protocol):
         ...
 
 
+@runtime_checkable
+class Selective(Protocol):
+    """A system that tells what it cannot run before it is started."""
+
+    def refusal(self, cell: Mapping[str, str]) -> str | None:
+        """Why `open` would refuse the cell on this checkpoint; None: it would not."""
+        ...
+
+
 Factory = Callable[[Assignment], System]
 """Makes a system. Raises SystemUnavailable."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harness.axes import AXES, Cell, baseline, inline
+from harness.axes import ALL_AXES, AXES, Axis, Cell, baseline, inline
 from harness.axes.overlap import cannot_overlap
 from harness.case import Case, Prompt
 from harness.judge import checks
@@ -18,6 +18,9 @@ from harness.judge.metrics import bit_difference, error
 from harness.judge.output import Output
 from harness.judge.subject import Subject
 from harness.systems.base import Refused, System, SystemRun
+
+SHARED = 34
+"""Tokens that prompts begin alike in: two blocks of the usual size and two tokens."""
 
 
 class Standing(StrEnum):
@@ -76,20 +79,23 @@ class Conformance:
         yield self._order()
         yield self._repeat()
         yield from self._mistakes()
-        for axis in AXES.values():
+        for axis in ALL_AXES.values():
             switched = [
-                self._switch(baseline().with_value(axis.name, value), axis.name)
-                for value in axis.values
-                if value != axis.baseline
+                self._switch(axis, value) for value in axis.values if value != axis.baseline
             ]
             refused = all(found.standing is Standing.REFUSED for found in switched)
-            yield self._baseline_witness(axis.name, refused=refused)
+            if axis.name in AXES or not refused:  # who has no such switch need not tell of it
+                yield self._baseline_witness(axis.name, refused=refused)
             yield from switched
         yield self._closes()
 
     def _case(self, task: str) -> Case:
-        """Prompts of both sides of a chunk and several chunks, ids drawn from all over."""
-        lengths = (1, self.chunk, 2 * self.chunk + 1, min(4 * self.chunk, self.max_model_len), 3, 2)
+        """Prompts with which every switch can act: of both sides of a chunk and of several, ids
+        drawn from all over; the last two begin as the third does, over several blocks of keys, and
+        a small pool has no room for both."""
+        longest = min(4 * self.chunk, self.max_model_len)
+        lengths = (1, self.chunk, 2 * self.chunk + 1, longest, 3, 2)
+        alike = [self._ids(3, SHARED) + self._ids(6 + i, n) for i, n in enumerate((14, 11))]
         if task == "score":
             texts = (
                 "A bridge over the river.",
@@ -102,7 +108,10 @@ class Conformance:
             )
         return Case(
             task=task,
-            prompts=tuple(Prompt(tokens=self._ids(i, n)) for i, n in enumerate(lengths)),
+            prompts=tuple(
+                Prompt(tokens=ids)
+                for ids in (*(self._ids(i, n) for i, n in enumerate(lengths)), *alike)
+            ),
         )
 
     def _ids(self, prompt: int, length: int) -> tuple[int, ...]:
@@ -184,15 +193,17 @@ class Conformance:
     def _baseline_witness(self, name: str, *, refused: bool) -> Check:
         """At rest the switch must be attested too, unless no pair can ever differ in it."""
         run = self._run(baseline(), self._case("embed"))
-        reason = AXES[name].witnessed(baseline(), run.witness)
-        label = f"{name}={AXES[name].baseline}"
+        reason = ALL_AXES[name].witnessed(baseline(), run.witness)
+        label = f"{name}={ALL_AXES[name].baseline}"
         if reason is None:
             return Check(name=label, standing=Standing.HOLDS, detail="attested")
         standing = Standing.NOTE if refused else Standing.VACUOUS
         return Check(name=label, standing=standing, detail=reason)
 
-    def _switch(self, cell: Cell, name: str) -> Check:
-        label, case = f"{name}={cell[name]}", self._case("embed")
+    def _switch(self, axis: Axis, value: str) -> Check:
+        """One value, beside those of other axes that it cannot act without."""
+        label, case = f"{axis.name}={value}", self._case("embed")
+        cell = Cell.of({**baseline(), **axis.beside, axis.name: value})
         unable = cannot_overlap(cell, inline(self.system.settings[0]))
         if unable is not None:
             return Check(name=label, standing=Standing.NOTE, detail=unable)
@@ -205,7 +216,7 @@ class Conformance:
         except Exception as failure:  # noqa: BLE001 - whatever it raises is what is wrong
             self.system.discard(cell, inline(self.system.settings[0]))
             return _verdict(label, _told(failure))
-        reason = AXES[name].witnessed(cell, run.witness)
+        reason = axis.witnessed(cell, run.witness)
         if reason is None:
             return Check(name=label, standing=Standing.HOLDS, detail="acted")
         return Check(name=label, standing=Standing.VACUOUS, detail=reason)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from engine.capabilities import resolve
 from engine.config import (
     CacheConfig,
     EngineConfig,
@@ -264,10 +265,25 @@ class EngineSystem:
         """The engine configuration of a cell as plain data, for a stand-alone script."""
         return config_to_json(self.config(cell, settings))
 
+    def refusal(self, cell: Mapping[str, str]) -> str | None:
+        """Why the engine would not start in a cell: told by its own check, before it loads."""
+        reason = _impossible(cell, causal=self.is_causal)
+        if reason is not None:
+            return reason
+        try:
+            resolve(self.config(cell, {}), self._model)
+        except CompilerUnavailableError:
+            return None  # the machine lacks something: an error to be seen, not a cell it may skip
+        except ConfigurationError as error:
+            return str(error)
+        return None
+
     def open(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> EngineSession:
         key = _key(cell, settings)
         if key not in self._sessions:
-            _refuse(cell, causal=self.is_causal)
+            reason = self.refusal(cell)
+            if reason is not None:
+                raise Refused(reason)
             config = self.config(cell, settings)
             try:
                 self._sessions[key] = EngineSession(
@@ -325,18 +341,19 @@ def _key(cell: Mapping[str, str], settings: Mapping[str, str]) -> tuple[tuple[st
     return tuple(sorted({**cell, **settings}.items()))
 
 
-def _refuse(cell: Mapping[str, str], *, causal: bool) -> None:
-    """Raise Refused for memory that a model does not have, or that two axes lay out at once."""
+def _impossible(cell: Mapping[str, str], *, causal: bool) -> str | None:
+    """What a model has no memory for, what two axes lay out at once, what has nothing to replay."""
     if "graph" in cell and cell["compile"] == "eager":
-        raise Refused(
+        return (
             f"graph={cell['graph']} replays compiled callables, and compile=eager has none; vary "
             "compile beside it"
         )
     paged = [name for name in ("prefix_cache", "kv_pool", "block_size") if name in cell]
     if paged and not causal:
-        raise Refused(f"an encoder keeps no keys and values, so {paged[0]} cannot be varied")
+        return f"an encoder keeps no keys and values, so {paged[0]} cannot be varied"
     if "block_size" in paged and len(paged) > 1:
-        raise Refused(
+        return (
             "block_size is held to one plan, and what a small pool or a prefix cache does depends "
             "on the block size; vary it on its own"
         )
+    return None

@@ -72,12 +72,17 @@ class PlainSystem(ABC):
 
     def open(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> Session:
         del settings
-        for name, value in cell.items():
-            if value == ALL_AXES[name].baseline or value in self.values.get(name, ()):
-                continue
-            reason = self.why_not.get(name, "it has no such switch")
-            raise Refused(f"{name}={value}: {reason}")
+        reason = self.refusal(cell)
+        if reason is not None:
+            raise Refused(reason)
         return _PlainSession(self, dict(cell))
+
+    def refusal(self, cell: Mapping[str, str]) -> str | None:
+        """Why the cell cannot be had, told before anything is loaded."""
+        for name, value in cell.items():
+            if value != ALL_AXES[name].baseline and value not in self.values.get(name, ()):
+                return f"{name}={value}: {self.why_not.get(name, 'it has no such switch')}"
+        return None
 
     def discard(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> None:
         """Nothing is kept of a cell."""

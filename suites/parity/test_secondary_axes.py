@@ -16,6 +16,7 @@ from harness.checkpoints.catalogue import path_of
 from harness.oracle.oracle import Oracle
 from harness.record import Outcome, Tier
 from harness.systems.base import Session
+from harness.systems.conformance import Conformance, Standing, exit_code
 from harness.systems.engine import EngineOptions, EngineSystem
 from suites.figures import show
 from suites.meta.judged import CHUNK, MAX_LENGTH, Liar, judged
@@ -162,3 +163,20 @@ def test_two_tensor_ranks_that_do_not_sum_are_not_two(
     claiming = found.claiming("tp")
     assert {pair.outcome for pair in claiming} == {Outcome.VACUOUS}
     assert all("each sum had 1 summands, expected 2" in pair.reason for pair in claiming)
+
+
+def test_our_engine_conforms_in_every_switch() -> None:
+    """Each value acts, or is refused for a reason: here Triton, which has no code for a CPU."""
+    system = EngineSystem(
+        EngineOptions(model=path_of("tiny-qwen3"), chunk=CHUNK, max_num_seqs=2, max_model_len=192)
+    )
+    found = Conformance(
+        system=system, checkpoint="tiny-qwen3", vocabulary=1024, chunk=CHUNK, max_model_len=192
+    ).run()
+    checks = {check.name: check for check in found}
+    for axis in ALL_AXES.values():
+        for value in axis.values:
+            check = checks[f"{axis.name}={value}"]
+            refused = Standing.REFUSED if value == "triton" else Standing.HOLDS
+            assert check.standing is refused, check
+    assert exit_code(list(checks.values())) == 0

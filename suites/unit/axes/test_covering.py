@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from harness.axes import (
     ALL_AXES,
     AXES,
     AxisError,
+    Startable,
     baseline,
     coverage,
     covering,
@@ -19,6 +21,7 @@ from harness.axes import (
     leave_one_off,
     select,
 )
+from harness.axes.startable import Refusal
 
 EVERY = select(ALL_AXES)
 
@@ -42,7 +45,7 @@ def test_every_combination_of_values_occurs(axes: tuple, strength: int) -> None:
 
 def test_pairs_of_all_axes_need_few_cells() -> None:
     cells = covering(EVERY, 2)
-    assert len(cells) <= 16
+    assert len(cells) <= 20
     size = 1
     for axis in EVERY:
         size *= len(axis.values)
@@ -84,3 +87,56 @@ def test_an_impossible_strength_is_refused(strength: int) -> None:
 def test_a_production_that_is_the_baseline_is_refused() -> None:
     with pytest.raises(AxisError, match="is the baseline; name the values that you run with"):
         leave_one_off({}, EVERY)
+
+
+Values = frozenset[tuple[str, str]]
+SOME = select(["compile", "chunk", "pp", "block_size", "kv_pool", "graph", "tp"])
+
+
+def refusing(*wrong: Values) -> Refusal:
+    """A system that does not start where all values of one of these come together."""
+
+    def refusal(cell: Mapping[str, str]) -> str | None:
+        values = {(axis.name, axis.value(cell)) for axis in SOME}
+        return next((f"not {sorted(w)}" for w in wrong if w <= values), None)
+
+    return refusal
+
+
+def of(text: str) -> Values:
+    """`chunk=chunked,pp=2` as values."""
+    return frozenset((name, value) for name, value in (part.split("=") for part in text.split(",")))
+
+
+def test_what_refusals_hang_on_is_found() -> None:
+    wrong = [
+        *("graph=fitted,compile=eager", "graph=coarse,compile=eager", "pp=2"),
+        *("block_size=1,kv_pool=small", "block_size=1,chunk=chunked", "graph=fitted,tp=2"),
+    ]
+    refusal = refusing(*map(of, wrong))
+    found = Startable(SOME, refusal)
+    assert {frozenset(values) for values in found.refused} == set(map(of, wrong))
+    assert set(found.cells) == {
+        cell for cell in lattice(SOME, {"async": "sync"}) if not refusal(cell)
+    }
+
+
+WRONG = st.sampled_from(SOME).flatmap(
+    lambda axis: st.tuples(st.just(axis.name), st.sampled_from(axis.values))
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sets(WRONG, min_size=1, max_size=3).map(frozenset), max_size=4))
+def test_every_combination_that_can_be_started_occurs(wrong: list[Values]) -> None:
+    rest = {(axis.name, axis.baseline) for axis in SOME}
+    refusal = refusing(*(w for w in wrong if not w <= rest))
+    startable = Startable(SOME, refusal)
+    cells = covering(SOME, 2, startable)
+    assert not [cell for cell in cells if refusal(cell)]
+    found = coverage(cells, SOME, 2, startable)
+    assert found.covered == found.possible
+    # Asked of every cell, whatever refusals were found to hang on.
+    every = [cell for cell in lattice(SOME, {"async": "sync"}) if not refusal(cell)]
+    assert coverage(every, SOME, 2).covered == found.possible
+    assert found.possible + found.refused == coverage(every, SOME, 2).possible

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
+from harness.axes import ALL_AXES, SECONDARY
 from harness.case import Case
 from harness.judge.output import Output
 from harness.systems.account import Account
@@ -16,6 +17,12 @@ from harness.systems.plain import PlainSystem
 from suites.unit.systems.assignments import CHUNK, assignment
 
 VOCABULARY = 1024
+SWITCHED = {
+    f"{axis.name}={value}"
+    for axis in ALL_AXES.values()
+    for value in axis.values
+    if value != axis.baseline
+}
 
 
 class Honest(PlainSystem):
@@ -56,9 +63,9 @@ class Honest(PlainSystem):
 
 
 class Takes(Honest):
-    """Takes a switch and ignores it."""
+    """Takes every switch and ignores it."""
 
-    values: Mapping[str, tuple[str, ...]] = {"compile": ("compiled",), "chunk": ("chunked",)}
+    values: Mapping[str, tuple[str, ...]] = {a.name: a.values for a in ALL_AXES.values()}
 
 
 class Answers(Honest):
@@ -140,19 +147,16 @@ def test_an_honest_system_conforms() -> None:
     found = checked(Honest)
     standings = {check.standing for check in found.values()}
     assert standings == {Standing.HOLDS, Standing.REFUSED}, found
-    assert {n for n, c in found.items() if c.standing is Standing.REFUSED} == {
-        "compile=compiled",
-        "chunk=chunked",
-        "async=async",
-        "pp=2",
-    }
+    assert {n for n, c in found.items() if c.standing is Standing.REFUSED} == SWITCHED
     assert exit_code(list(found.values())) == 0
 
 
 def test_an_ignored_switch_is_vacuous() -> None:
     found = checked(Takes)
     vacuous = {name for name, check in found.items() if check.standing is Standing.VACUOUS}
-    assert vacuous == {"compile=compiled", "chunk=chunked"}
+    assert vacuous > SWITCHED
+    # Who takes a secondary switch must tell of it at rest too.
+    assert vacuous - SWITCHED <= {f"{axis.name}={axis.baseline}" for axis in SECONDARY.values()}
     assert exit_code(list(found.values())) == 3
 
 
@@ -164,7 +168,7 @@ def test_an_ignored_switch_is_vacuous() -> None:
         (Turned, "order of outputs", "another's"),
         (Blind, "answers embed", "same answer"),
         (NotFinite, "answers embed", "finite"),
-        (Short, "answers embed", "5"),
+        (Short, "answers embed", "7 outputs for 8 prompts"),
         (Mute, "pp=2", "without a reason"),
     ],
 )
