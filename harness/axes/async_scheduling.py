@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from harness.axes.base import Axis, CellLike, Plan
 from harness.axes.evidence import Evidence
+from harness.axes.memory import block_size, blocks, small_pool
 from harness.record import Tier
 
 
@@ -43,15 +44,37 @@ def _witness(cell: CellLike, evidence: Evidence) -> str | None:
     )
 
 
-def _reach(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:  # noqa: ARG001
+def _reach(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:
     stages, last = pipeline_size(cell), len(plan) - 1
-    first = min(output_steps(plan), default=None)
-    if first is not None and first + stages <= last:
+    outputs = output_steps(plan)
+    ahead = [first for first in outputs if first + stages <= last]
+    if not ahead:
+        return (
+            f"the plan has {len(plan)} steps and first finishes a prompt in step "
+            f"{min(outputs, default=None)}; overlap needs {stages} more behind it (pp={stages})"
+        )
+    if cell.get("kv_pool", "ample") == "ample":
+        return None
+    there = small_pool(lengths, block_size(cell))
+    least = min(_held(cell, plan, first, first + stages) for first in ahead)
+    if least <= there:
         return None
     return (
-        f"the plan has {len(plan)} steps and first finishes a prompt in step {first}; overlap "
-        f"needs {stages} more behind it (pp={stages})"
+        f"the small pool has {there} blocks, and {stages + 1} steps of which the first finishes a "
+        f"prompt hold {least} at the least: they wait for each other's"
     )
+
+
+def _held(cell: CellLike, plan: Plan, first: int, last: int) -> int:
+    """Blocks of all prompts underway in steps `first` to `last`, none of them shared."""
+    held: dict[str, int] = {}
+    for index, step in enumerate(plan[: last + 1]):
+        for name, start, count, total in step:
+            end = int(start) + int(count)
+            held[str(name)] = max(held.get(str(name), 0), blocks(end, block_size(cell)))
+            if end == int(total) and index < first:
+                del held[str(name)]
+    return sum(held.values())
 
 
 ASYNC = Axis(

@@ -25,7 +25,8 @@ def small_pool(lengths: Sequence[int], size: int) -> int:
     return max(blocks(n, size) for n in lengths) + 1
 
 
-def _size(cell: CellLike) -> int:
+def block_size(cell: CellLike) -> int:
+    """Token positions of a KV block of a cell."""
     return int(cell.get("block_size", DEFAULT_BLOCK))
 
 
@@ -75,7 +76,7 @@ def _pressed(cell: CellLike, evidence: Evidence) -> str | None:
 
 def _pool_reach(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:
     del plan
-    size = _size(cell)
+    size = block_size(cell)
     wanted, there = sum(blocks(n, size) for n in lengths), small_pool(lengths, size)
     if wanted > there:
         return None
@@ -99,7 +100,7 @@ KV_POOL = Axis(
 
 
 def _tables(cell: CellLike, evidence: Evidence) -> str | None:
-    size, tables = _size(cell), evidence.memory("tables")
+    size, tables = block_size(cell), evidence.memory("tables")
     if not tables:
         return "no prompt held a block"
     for name, (tokens, held) in tables.items():
@@ -113,7 +114,7 @@ def _tables(cell: CellLike, evidence: Evidence) -> str | None:
 
 def _size_reach(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:
     del plan
-    size, usual = _size(cell), int(DEFAULT_BLOCK)
+    size, usual = block_size(cell), int(DEFAULT_BLOCK)
     if any(blocks(n, size) != blocks(n, usual) for n in lengths):
         return None
     return f"blocks of {size} and of {usual} cut prompts of {tuple(lengths)} tokens alike"

@@ -139,6 +139,22 @@ def test_one_rank_that_keeps_its_own_summand_is_seen(change: Any, reason: str) -
     assert reason in str(ALL_AXES["tp"].witnessed(cell, witness))
 
 
+@pytest.mark.parametrize(
+    ("stages", "length", "acts"), [("1", 40, False), ("1", 16, True), ("2", 16, False)]
+)
+def test_steps_that_wait_for_each_others_blocks_cannot_overlap(
+    *, stages: str, length: int, acts: bool
+) -> None:
+    """One prompt a step: of three blocks in a pool of four, or of one block in a pool of two."""
+    plan = [[[f"r{i}", 0, length, length]] for i in range(3)]
+    cell = Cell.parse(f"async=async,kv_pool=small,pp={stages}")
+    found = ALL_AXES["async"].applicable(cell, [length] * 3, plan)
+    assert (found is None) is acts
+    assert acts or "they wait for each other's" in str(found)
+    ample = cell.with_value("kv_pool", "ample")
+    assert ALL_AXES["async"].applicable(ample, [length] * 3, plan) is None
+
+
 def test_a_recording_is_exact_where_both_sides_had_the_same_rows() -> None:
     compiled = Cell.parse("compile=compiled")
     fitted, coarse = (compiled.with_value("graph", value) for value in ("fitted", "coarse"))
