@@ -49,12 +49,18 @@ class Finder:
 
 
 def replay_finding(
-    spec: RunSpec, finding: FindingRecord, folder: Path, *, clean: bool = False
+    spec: RunSpec,
+    finding: FindingRecord,
+    folder: Path,
+    *,
+    clean: bool = False,
+    policy: str | None = None,
 ) -> Replayed:
-    """Run a finding's truth table again; `clean` leaves the run's plants out."""
+    """Run a finding's truth table again; `clean` leaves the run's plants out, `policy` is a stream
+    policy in place of the finding's."""
     chosen = replace(spec, plants=()) if clean else spec
     with _workbench(chosen, finding.checkpoint, folder) as bench:
-        return replay(finding, bench.system, oracle=bench.reference)
+        return replay(finding, bench.system, oracle=bench.reference, policy=policy)
 
 
 @contextmanager

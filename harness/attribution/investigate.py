@@ -13,6 +13,7 @@ from harness.attribution.probe import (
     probe_policies,
     tell_policies,
 )
+from harness.attribution.race import tell_race
 from harness.attribution.recorded import Failure, Group
 from harness.attribution.script import Configurable, Reporting, script
 from harness.attribution.shrink import Shrunk, shrink
@@ -80,6 +81,9 @@ class Investigator:
             ):
                 masked.add(variant.mask)
                 conditions.append(variant.condition)
+        guilty = table.smallest_bad
+        if shrunk.reproduced and lucky and guilty is not None:
+            conditions += tell_race(shrunk.case, settings, guilty, kind, laboratory, budget)
         where: Localisation | None = None
         watched: tuple[str, ...] = ()
         if budget.calls:

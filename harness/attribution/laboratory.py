@@ -50,16 +50,31 @@ class Laboratory:
     ) -> None:
         self.system, self.checkpoint, self.limits = system, checkpoint, limits
         self._budget, self._oracle, self._attempts = budget, oracle, attempts
+        self._opened: set[tuple[Cell, tuple[tuple[str, str], ...]]] = set()
 
     def within(self, budget: Budget) -> Laboratory:
         """The same laboratory on another budget."""
+        return self._like(budget=budget, attempts=self._attempts)
+
+    def once(self) -> Laboratory:
+        """The same laboratory, which runs even a racy cell once."""
+        return self._like(budget=self._budget, attempts=1)
+
+    def forget(self, settings: Mapping[str, str]) -> None:
+        """Close the inline instances opened under settings which will not come again."""
+        gone = {key for key in self._opened if key[1] == _key(inline(settings))}
+        for cell, chosen in gone:
+            self.system.discard(cell, dict(chosen))
+        self._opened -= gone
+
+    def _like(self, *, budget: Budget, attempts: int) -> Laboratory:
         return Laboratory(
             system=self.system,
             checkpoint=self.checkpoint,
             limits=self.limits,
             budget=budget,
             oracle=self._oracle,
-            attempts=self._attempts,
+            attempts=attempts,
         )
 
     def subject(self, case: Case, prompts: Sequence[Encoded]) -> Subject:
@@ -164,6 +179,7 @@ class Laboratory:
         self._budget.spend()
         try:
             session = self.system.open(cell, settings)
+            self._opened.add((cell, _key(settings)))
         except Refused:
             return None
         try:
@@ -184,6 +200,10 @@ class Laboratory:
             witness=run.witness,
             plan=run.plan,
         )
+
+
+def _key(settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(settings.items()))
 
 
 def _without_executor(cell: Mapping[str, str]) -> dict[str, str]:

@@ -30,13 +30,15 @@ def replay(
     *,
     oracle: Oracle | None = None,
     attempts: int = RACY_ATTEMPTS,
+    policy: str | None = None,
 ) -> Replayed:
     """Run every cell of the truth table on the shrunk case, under the finding's settings.
 
     `system` is on the finding's checkpoint; whether the run's plants are in it is the caller's
     choice. `oracle` is needed for a baseline that was itself wrong. `attempts` of each cell where
-    the failure depends on real concurrency.
+    the failure depends on real concurrency. `policy`: instead of the finding's stream policy.
     """
+    chosen = settings_of(finding) | ({} if policy is None else {"stream_policy": policy})
     signature = Signature.parse(finding.signature)
     limit = limit_of(finding)
     laboratory = Laboratory(
@@ -49,7 +51,7 @@ def replay(
     )
     table = laboratory.table(
         case_from_json(finding.case),
-        settings_of(finding),
+        chosen,
         [Cell.of(row.cell) for row in finding.truth_table],
         signature.kind,
         oracle_limit=limit,

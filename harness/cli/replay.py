@@ -23,12 +23,16 @@ def replay(
         str | None, typer.Option(help="Run the finding is in; default: the newest")
     ] = None,
     clean: Annotated[bool, typer.Option("--clean", help="Leave planted faults out")] = False,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="Stream policy in place of the finding's, such as 'drawn(0,2)'"),
+    ] = None,
 ) -> None:
     """Run a finding's smallest case in every cell again: still failing (exit 1) or fixed (0)."""
     folder = run_folder(run)
     finding = _find(folder.name, finding_id, list(read_records(folder)))
     spec = RunSpec.from_json(read_manifest(folder).settings)
-    verdict = replay_finding(spec, finding, folder, clean=clean)
+    verdict = replay_finding(spec, finding, folder, clean=clean, policy=policy)
     console = Console()
     planted = "without plants" if clean else ", ".join(spec.plants) or "nothing planted"
     console.print(f"{finding.finding_id}: {finding.title} ({planted})", highlight=False)
