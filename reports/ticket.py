@@ -84,5 +84,7 @@ def _reproduction(finding: FindingView) -> Iterable[str]:
 
 def _environment(setup: Setup) -> str:
     rows = [["run", span(f"{setup.run_id}, profile {setup.profile}, seed {setup.seed}")]]
+    if setup.commit:
+        rows.append(["commit", span(setup.commit)])
     rows += [[span(name), span(shortened(value, 200))] for name, value in setup.environment]
     return table(["what", "value"], rows)

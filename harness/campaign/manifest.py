@@ -8,6 +8,7 @@ import json
 import math
 import os
 import platform
+import subprocess
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +17,8 @@ from harness.checkpoints.catalogue import checkpoint, path_of
 from harness.checkpoints.errors import CheckpointDamaged
 from harness.checkpoints.sizes import sizes_of
 from harness.record import CheckpointInfo
+
+GIT_PATIENCE_S = 20
 
 _PACKAGES = ("pooling-parity", "torch", "transformers", "hypothesis", "safetensors", "tokenizers")
 
@@ -36,6 +39,21 @@ def environment() -> Mapping[str, str]:
         except metadata.PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+def commit(folder: Path | None = None) -> str:
+    """Of the checkout that holds `folder` (the working folder), `+` added if files differ from it.
+
+    Empty outside of a checkout, and where git is missing or does not answer.
+    """
+    command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=GIT_PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return "" if done.returncode else done.stdout.strip()
 
 
 def checkpoint_info(name: str, dtype: str = "float32") -> CheckpointInfo:

@@ -47,7 +47,7 @@ def compare(
     from harness.axes import AXES
     from harness.campaign.canary import Canary
     from harness.campaign.deployment import read_deployment
-    from harness.campaign.manifest import checkpoint_info, environment
+    from harness.campaign.manifest import checkpoint_info, commit, environment
     from harness.campaign.outputs import OutputStore
     from harness.campaign.redact import Redactor
     from harness.campaign.workbench import read_cases
@@ -70,6 +70,7 @@ def compare(
             environment=environment(),
             axes=tuple(axis.info for axis in AXES.values()),
             checkpoints=(checkpoint_info(first.model),),
+            commit=commit(),
         ),
     )
     console.print(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.axes import ALL_AXES, AXES, Cell, covering, leave_one_off, select
-from harness.campaign.manifest import checkpoint_info, environment
+from harness.campaign.manifest import checkpoint_info, commit, environment
 from harness.campaign.profile import PROFILES
 from harness.campaign.spec import RunSpec
 from harness.checkpoints.catalogue import CHECKPOINTS, available
@@ -165,4 +165,5 @@ def manifest_of(
         checkpoints=tuple(checkpoint_info(name, spec.dtype) for name in spec.checkpoints),
         plants=plants,
         notices=tuple(notices),
+        commit=commit(),
     )

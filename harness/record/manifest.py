@@ -55,4 +55,6 @@ class RunManifest:
     checkpoints: tuple[CheckpointInfo, ...]
     plants: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    commit: str = ""
+    """Of the checkout it was run in, with `+` where files differ from it; empty outside one."""
     format_version: int = FORMAT_VERSION

@@ -13,7 +13,7 @@ from reports.ledger import KnownFinding, State, standings
 from reports.load import Run
 from reports.view.drift import Drift, drift
 from reports.view.margins import severity
-from reports.view.setup_differences import Difference, differences
+from reports.view.setup_differences import COMMIT, Difference, differences
 from reports.view.text import quantity
 
 
@@ -65,6 +65,7 @@ class RunName:
 
     run_id: str
     created: str
+    commit: str
     counts: tuple[tuple[str, int], ...]
 
 
@@ -105,12 +106,14 @@ def changes(
     named = {r.manifest.run_id: r for r in (*history, baseline, run)}
     runs = sorted(named.values(), key=lambda r: (r.manifest.created, r is run))
     told = differences(baseline, run)
+    # A commit need not touch what runs; the digests of code and weights say whether it did.
+    same = all((d.kind, d.name) == COMMIT for d in told)
     expired = {
         identity(s.finding)
         for s in standings(run, known, today or date.min)
         if s.state is State.EXPIRED
     }
-    compared = _Compared(run=run, baseline=baseline, runs=tuple(runs), same_setup=not told)
+    compared = _Compared(run=run, baseline=baseline, runs=tuple(runs), same_setup=same)
     found = [compared.finding(key, expired=key in expired) for key in _identities(runs)]
     shown = [f for f in found if f is not None]
     order = list(Change)
@@ -226,6 +229,7 @@ def _name(run: Run) -> RunName:
     return RunName(
         run_id=run.manifest.run_id,
         created=run.manifest.created,
+        commit=run.manifest.commit,
         counts=tuple((name, n) for name, n in counts.items() if n),
     )
 

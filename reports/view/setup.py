@@ -29,6 +29,7 @@ class Setup:
     command: str
     seed: int
     profile: str
+    commit: str
     created: str
     finished: str
     duration: str
@@ -48,6 +49,7 @@ def setup(run: Run) -> Setup:
         command=shlex.join(map(str, manifest.command)),
         seed=manifest.seed,
         profile=manifest.profile,
+        commit=manifest.commit,
         created=manifest.created,
         finished=end.finished if end else "",
         duration=seconds(end.seconds) if end else "",

@@ -8,6 +8,7 @@ from reports.load import Run
 from reports.view.text import flat, plain, shortened
 
 MAX_VALUE_CHARACTERS = 300
+COMMIT = ("run", "commit")
 TOLD = {"plants"}
 """Settings that are facts of the run already, in words."""
 
@@ -44,6 +45,7 @@ def _facts(run: Run) -> dict[tuple[str, str], str]:
         ("run", "profile"): manifest.profile,
         ("run", "seed"): str(manifest.seed),
         ("run", "planted faults"): ", ".join(manifest.plants) or "none",
+        COMMIT: manifest.commit or "none",
         ("run", "switches"): ", ".join(a.name for a in manifest.axes),
     }
     facts |= {("environment", k): v for k, v in flat(manifest.environment)}

@@ -126,15 +126,18 @@ def test_the_stream_policy_that_showed_it_does_not_make_it_new(
     assert document["findings"][0]["ids"] == ["F-paced(1)", "F-any"]
 
 
+@pytest.mark.parametrize("commit", ["abc", "def"])
 def test_what_comes_and_goes_while_nothing_differs_is_flaky(
-    capsys: pytest.CaptureFixture[str], home: Path
+    capsys: pytest.CaptureFixture[str], home: Path, commit: str
 ) -> None:
-    good, bad = (
-        store(home, "good", clean()),
-        store(home, "bad", failing_run(num_cases=3, checkpoints=CHECKPOINTS[:2])),
-    )
+    """Another commit alone is no reason: the digests say that the same code ran."""
+    failing = failing_run(num_cases=3, checkpoints=CHECKPOINTS[:2])
+    good = store(home, "good", clean(), commit="abc")
+    bad = store(home, "bad", failing, commit=commit)
     code, document = told(capsys, good, bad)
     assert (code, states(document)) == (0, {"flaky"})
+    named = {d["name"]: (d["before"], d["now"]) for d in document["differences"]}
+    assert named == ({} if commit == "abc" else {"commit": ("abc", commit)})
     assert "nothing that is recorded differs" in document["findings"][0]["note"]
 
 
