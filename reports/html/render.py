@@ -22,7 +22,8 @@ from reports.html.token_drawing import draw_tokens
 from reports.load import Run
 from reports.ticket import ticket
 from reports.view.changes import MEANINGS, Changes
-from reports.view.looks import LOOKS
+from reports.view.looks import LOOKS, state_of
+from reports.view.metrics import meaning
 from reports.view.page import build_page
 from reports.view.text import number, plural, shortened, visible
 
@@ -55,6 +56,8 @@ def _environment() -> jinja2.Environment:
         draw_strip=draw_strip,
         draw_tokens=draw_tokens,
         look_of=LOOKS.__getitem__,
+        look_of_outcome=lambda outcome: LOOKS[state_of(outcome)],
+        meaning=meaning,
         number=number,
         plural=plural,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.record import Outcome
+from harness.record import DriftRecord, Outcome
 from reports.load import Run
 from reports.view.case_index import CaseIndex, case_index
 from reports.view.changes import Changes
@@ -12,6 +12,7 @@ from reports.view.coverage import Coverage, coverage
 from reports.view.findings import Cause, FindingView, causes, findings
 from reports.view.kills import KillMatrix, kill_matrix
 from reports.view.lattice import Lattice, lattices
+from reports.view.metrics import explained
 from reports.view.noise import Noise, noise
 from reports.view.proof import proof
 from reports.view.reasons import Reasons, reasons_of, unexplained_failures, warnings
@@ -43,6 +44,10 @@ class Page:
     warnings: tuple[tuple[str, int], ...]
     coverage: Coverage
     noise: Noise
+    metrics: tuple[tuple[str, str], ...]
+    """Name and meaning of what was measured."""
+    leans: tuple[DriftRecord, ...]
+    """Mean signed errors against their budget."""
     trust: Trust
     setup: Setup
 
@@ -67,6 +72,8 @@ def build_page(run: Run, changes: Changes | None = None) -> Page:
         warnings=warnings(run),
         coverage=coverage(run),
         noise=noise(run),
+        metrics=explained(run),
+        leans=run.drifts,
         trust=trust(run),
         setup=setup(run),
     )
