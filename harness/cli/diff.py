@@ -84,37 +84,33 @@ def compare(
 
 
 def since_the_last_run(
-    folder: Path, *, prepare: Callable[[Run], Run] | None = None
+    folder: Path, run: Run, *, prepare: Callable[[Run], Run] | None = None
 ) -> Changes | None:
-    """What changed since the newest finished run beside `folder` that asked the same.
+    """What changed in `run`, kept in `folder`, since the newest finished run that asked the same.
 
     The same: profile, system, switches and checkpoints. A run that cannot be read is passed over;
-    None where no run is left.
+    None where no run is left. `prepare`: what is done to every earlier run first.
     """
     from harness.cli.folders import earlier_runs
     from harness.record import RecordError, read_manifest
     from reports.load import load_run
     from reports.view.changes import changes
 
-    def load(path: Path) -> Run:
-        return load_run(path) if prepare is None else prepare(load_run(path))
-
-    mine = read_manifest(folder)
     earlier: list[Run] = []
     left = MAX_BYTES
-    for path in reversed(earlier_runs(folder, mine, HISTORY)):
-        left -= (path / "records.jsonl").stat().st_size
-        if left < 0:
-            break
+    for path in reversed(earlier_runs(folder, run.manifest, HISTORY)):
         try:
-            other = load(path)
+            if _asked(read_manifest(path)) != _asked(run.manifest):
+                continue
+            left -= (path / "records.jsonl").stat().st_size
+            if left < 0:
+                break
+            other = load_run(path)
         except (RecordError, OSError):
             continue
-        if _asked(other.manifest) == _asked(mine) and not other.interrupted:
-            earlier.append(other)
-    if not earlier:
-        return None
-    return changes(load(folder), earlier[0], history=earlier[1:])
+        if not other.interrupted:
+            earlier.append(other if prepare is None else prepare(other))
+    return changes(run, earlier[0], history=earlier[1:]) if earlier else None
 
 
 def _asked(manifest: RunManifest) -> tuple[object, ...]:

@@ -182,7 +182,7 @@ def _campaign(
     writer.close()
     target = writer.folder / "report.html"
     loaded = load_run(writer.folder)
-    before = since_the_last_run(writer.folder, prepare=redacted if spec.redact else None)
+    before = since_the_last_run(writer.folder, loaded, prepare=redacted if spec.redact else None)
     render(loaded, target, before)
     print_summary(loaded, console)
     console.print(f"report: {target.resolve()}", soft_wrap=True, highlight=False)

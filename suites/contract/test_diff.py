@@ -12,6 +12,7 @@ import pytest
 
 from harness.cli.diff import since_the_last_run
 from harness.record import FindingRecord, PairRecord
+from reports.load import load_run
 from suites.contract.command import parity
 from suites.contract.test_gate import START, known
 from suites.unit.reports.fixtures import HOSTILE, clean_run, failing_run, interrupted_run
@@ -86,12 +87,12 @@ def test_a_run_is_compared_with_the_one_of_its_kind_before_it(home: Path) -> Non
     torn = home / store(home, "e-torn", clean()) / "records.jsonl"
     torn.write_bytes(b"not json\n" + torn.read_bytes())
     bad = store(home, "f-bad", failing_run(num_cases=3, checkpoints=two))
-    found = since_the_last_run(home / bad)
+    found = since_the_last_run(home / bad, load_run(home / bad))
     assert found is not None
     assert (found.baseline, found.run) == (good, bad)
     assert [r.run_id for r in found.runs] == [good, bad]
     assert len(found.findings) == 2
-    assert since_the_last_run(home / good) is None
+    assert since_the_last_run(home / good, load_run(home / good)) is None
 
 
 def test_too_much_history_is_left_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +100,7 @@ def test_too_much_history_is_left_alone(home: Path, monkeypatch: pytest.MonkeyPa
     middle, last = store(home, "b", clean()), store(home, "c", clean())
     one = (home / middle / "records.jsonl").stat().st_size
     monkeypatch.setattr("harness.cli.diff.MAX_BYTES", one + one // 2)
-    found = since_the_last_run(home / last)
+    found = since_the_last_run(home / last, load_run(home / last))
     assert found is not None
     assert [r.run_id for r in found.runs] == [middle, last]
 
