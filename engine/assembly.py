@@ -13,10 +13,11 @@ from engine.execution.compiled import require_compiler
 from engine.execution.recording import CudaRecorder, record_on_host
 from engine.execution.regions import ONE_RANK, PIECEWISE, TENSOR_RANKS
 from engine.links import Link
+from engine.memory import RunnerLimits
 from engine.placement import Place
 from engine.pooling.options import build_pooler
 from engine.resources import ResourceKey, Resources
-from engine.runner import Runner, RunnerLimits
+from engine.runner import Runner
 from engine.stage import Stage
 from engine.stream.base import Device
 

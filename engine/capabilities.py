@@ -9,11 +9,11 @@ from engine.errors import ConfigurationError
 from engine.execution.buckets import default_buckets, reachable
 from engine.execution.compiled import require_compiler
 from engine.layers.linear import MIN_ROWS
+from engine.memory import RunnerLimits
 from engine.models.config import ModelConfig
 from engine.models.loader import check_arithmetic
 from engine.models.registry import model_class
 from engine.models.split import check_divisible
-from engine.runner import RunnerLimits
 
 
 def resolve(config: EngineConfig, model: ModelConfig) -> EngineConfig:

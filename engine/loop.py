@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.errors import ConfigurationError, RequestError
 from engine.executor.base import Executor
+from engine.handle import StepHandle
 from engine.kv.prefix import Prefix
 from engine.plan import StepPlan
 from engine.request import PoolingFailure, PoolingOutput, PoolingRequest, PoolingResult
-from engine.runner import StepHandle
 from engine.scheduler.base import Scheduler
 from engine.scheduler.memory import MemoryWitness
 

@@ -2,81 +2,36 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping
 from functools import partial
-from typing import Protocol
 
 import torch
 
-from engine.attention import AttentionCalls
-from engine.buffers import Slots
+from engine.account import RankAccount
 from engine.collectives import AllReduce, advance_together
 from engine.config import EngineConfig
 from engine.determinism import attest_flags
-from engine.execution.base import Execution, Frame, Layer
+from engine.execution.base import Execution, Frame
 from engine.execution.queue import StepQueue
-from engine.inputs import InputArrays, InputLayout
+from engine.handle import RunnerHandle, result_of
+from engine.inputs import InputArrays
 from engine.layers.linear import MIN_ROWS
 from engine.links import Link
-from engine.models.base import AttentionMetadata, LayerCache
+from engine.memory import RankMemory, RunnerLimits
+from engine.models.base import AttentionMetadata
 from engine.plan import StepPlan
 from engine.pooling.base import PoolingBatch
-from engine.pooling.dispatcher import Pooled, Pooler
-from engine.request import PoolingFailure, PoolingOutput, PoolingRequest, PoolingResult
+from engine.pooling.dispatcher import Pooler
+from engine.request import PoolingRequest, PoolingResult
 from engine.scheduler.base import ScheduledStep
 from engine.stage import Stage
-from engine.stream.base import Buffer, Device, Event
+from engine.stream.base import Device, Event
 from engine.taps import Taps
 from engine.witness import RankWitness
 
 
-class StepHandle(Protocol):
-    """A submitted step. Every step returns one, whether or not it produces an output."""
-
-    @property
-    def plan(self) -> StepPlan: ...
-
-    def result(self) -> tuple[PoolingResult, ...]:
-        """What became of the requests this step finished, owned by the caller.
-
-        Waits for the device only when there is something to fetch.
-        """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunnerLimits:
-    """Sizes every rank's fixed buffers are built for."""
-
-    max_tokens: int
-    max_seqs: int
-    max_model_len: int
-    max_slots: int
-    """Sequences that may hold device state at once: those in flight and those running."""
-    num_blocks: int
-
-
-class RunnerHandle:
-    """Owns: the host rows of one step's finished requests until they are taken."""
-
-    def __init__(self, host: str, plan: StepPlan, events: Sequence[Event]) -> None:
-        self._host, self.plan, self._events = host, plan, tuple(events)
-        self.outputs: list[PoolingResult] = []
-
-    def result(self) -> tuple[PoolingResult, ...]:
-        if self.plan.finishes_any:
-            self.wait()
-        return tuple(self.outputs)
-
-    def wait(self) -> None:
-        """Until this rank has done all of the step that someone else depends on."""
-        for event in self._events:
-            event.synchronize(self._host)
-
-
 class Runner:
-    """Owns: one rank's counters, KV cache, hidden and receive buffers, and its input slots.
+    """Owns: one rank's memory, streams and account of the run.
 
     The seams a plug-in may replace, each a method the step needs anyway: `fence_inputs`,
     `await_send`, `preempt`, `send`, `post_step`, `copy_to_host`, `stage`, and on `pooler` those
@@ -106,74 +61,13 @@ class Runner:
         self.copy = device.stream(f"copy@{rank}")
         self._receive_from, self._send_to = receive_from, send_to
         self.taps = Taps()
-        self._attention = AttentionCalls()
-        self._build_buffers()
-        self.begin_run(taps=False)
-
-    def _build_buffers(self) -> None:
-        config, limits, model = self.config, self.limits, self.model
-        device = torch.device(config.device)
-        blocks = -(-limits.max_model_len // config.cache.block_size)
-        layout = InputLayout(
-            max_tokens=limits.max_tokens, max_seqs=limits.max_seqs, max_blocks=blocks
-        )
-        self.staging = Slots(
-            self.device,
-            lambda i: InputArrays(
-                f"staging{i}@{self.rank}",
-                layout,
-                torch.device("cpu"),
-                pinned=device.type == "cuda",
-            ),
-            depth=config.max_steps_in_flight,
-            kind=config.inputs,
-        )
-        # What steps hand to compiled code must be inference tensors throughout: a plain one among
-        # them is another dispatch key, hence another graph.
+        self.account = RankAccount(rank, device, execution, all_reduce)
+        self._memory = memory = RankMemory(config, limits, model, device, rank)
+        self.staging, self.inputs, self.counters = memory.staging, memory.inputs, memory.counters
+        self.hidden, self.received, self.layers = memory.hidden, memory.received, memory.layers
         with torch.inference_mode():
-            self.inputs = InputArrays(f"inputs@{self.rank}", layout, device, pinned=False)
-            dtype = getattr(torch, config.execution.dtype)
-            width = model.config.hidden_size
-            self.counters = self._buffer("counters", (limits.max_slots,), torch.int64)
-            self.hidden = self._buffer("hidden", (limits.max_tokens, width), dtype)
-            self.received = self._buffer("received", (limits.max_tokens, width), dtype)
-            self.device.register(self.inputs.buffer)
-            tokens = limits.num_blocks * config.cache.block_size
-            block = model.blocks[0]
-            shape = (tokens, block.num_kv_heads, block.head_dim)
-            self.layers = [
-                Layer(
-                    index=model.first_layer + place,
-                    block=block,
-                    cache=LayerCache(
-                        keys=torch.zeros(shape, dtype=dtype, device=device),
-                        values=torch.zeros(shape, dtype=dtype, device=device),
-                        block_size=config.cache.block_size,
-                    ),
-                )
-                for place, block in enumerate(model.blocks)
-            ]
-            self.execution.prepare(self.device, self.rank, self.layers, self._idle_frame())
-
-    def _idle_frame(self) -> Frame:
-        """A step of the most rows in which no row belongs to a sequence and no key is kept."""
-        frame, inputs = Frame(), self.inputs
-        frame.x = torch.zeros_like(self.hidden.tensor)
-        frame.positions = torch.zeros_like(inputs["token_ids"])
-        frame.cos, frame.sin = self.model.rotary(frame.positions)
-        frame.meta = AttentionMetadata(
-            row_offsets=torch.zeros_like(inputs["row_offsets"]),
-            context_starts=torch.zeros_like(inputs["state_slots"]),
-            block_tables=torch.zeros_like(inputs["block_tables"]),
-            slot_mapping=torch.full_like(inputs["slot_mapping"], -1),
-        )
-        return frame
-
-    def _buffer(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Buffer:
-        tensor = torch.zeros(shape, dtype=dtype, device=self.config.device)
-        buffer = Buffer(f"{name}@{self.rank}", tensor)
-        self.device.register(buffer)
-        return buffer
+            execution.prepare(device, rank, self.layers, memory.idle_frame())
+        self.begin_run(taps=False)
 
     @property
     def is_first(self) -> bool:
@@ -192,16 +86,8 @@ class Runner:
         """Forget the last run's account; the device must be drained."""
         if self.pooler is not None:
             self.pooler.reset()  # a run that raised may have left chunks behind
-        self._steps: list[StepPlan] = []
-        self._chunks: dict[str, int] = {}
         self._underway: set[str] = set()
-        self._padded: list[int] = []
-        self._threads = 0
-        self._calls_before = self.execution.compiled_calls
-        self._stages_before = self.execution.eager_stages
-        self._sums_before = self._sums()
-        self._replays_before = dict(self.execution.replays)
-        self._attention.begin()
+        self.account.begin()
         self.taps.begin(enabled=taps)
 
     # -- one step ---------------------------------------------------------------------------
@@ -217,12 +103,11 @@ class Runner:
         plan = step.plan
         frame = Frame()
         rows = self.padded_rows(plan.num_tokens)
-        self._steps.append(plan)
-        self._padded.append(rows)
+        self.account.submitted(plan, rows)
         self.await_send()
         self.preempt(plan)
         if self.config.poison:
-            self._poison(step)
+            self._memory.poison(self.compute, step)
         staging = self.staging.acquire(self.host)
         self.stage(staging, step, requests, rows)
         self._load_inputs(plan, staging)
@@ -248,27 +133,6 @@ class Runner:
         """Forget the chunks of requests that begin again, after every step already submitted."""
         for entry in plan.preempted:
             self.abort(entry.request_id)
-
-    def _poison(self, step: ScheduledStep) -> None:
-        """Overwrite with NaN what no operation behind this one may read before it is written.
-
-        In stream order: dropped KV blocks, whose last readers were queued before, and the hidden
-        and received rows of the step before.
-        """
-        size = self.config.cache.block_size
-        blocks = torch.tensor(step.dropped, dtype=torch.int64, device=self.config.device)
-        rows = (blocks[:, None] * size + torch.arange(size, device=blocks.device)).flatten()
-
-        def poison() -> None:
-            for layer in self.layers:
-                layer.cache.keys[rows] = torch.nan
-                layer.cache.values[rows] = torch.nan
-            self.hidden.tensor.fill_(torch.nan)
-            self.received.tensor.fill_(torch.nan)
-
-        self.compute.submit(
-            "poison", poison, step=step.plan.index, writes=(self.hidden, self.received)
-        )
 
     def await_send(self) -> None:
         """Top of the step: the last send must have left before its buffer is written again."""
@@ -317,14 +181,14 @@ class Runner:
             rows=rows,
             inputs=self.inputs.buffer,
             all_reduce=self.all_reduce,
-            attention=self._attention,
+            attention=self.account.attention,
         )
 
     def _submit_entry(self, plan: StepPlan, frame: Frame, rows: int) -> None:
         num_seqs = len(plan.entries)
 
         def positions() -> None:
-            self._threads = torch.get_num_threads()
+            self.account.num_threads = torch.get_num_threads()
             inputs, counters = self.inputs, self.counters.tensor
             slots = inputs["state_slots"][:num_seqs]
             # A prompt's own counter, unless it begins: at 0, or behind what the prefix cache holds.
@@ -416,8 +280,7 @@ class Runner:
             row_offsets = self.inputs["row_offsets"][: len(plan.entries) + 1]
             batch = PoolingBatch.of_step(plan, step_requests, row_offsets)
             frame.pooled = pooler.pool(self.hidden.tensor[: plan.num_tokens], batch)
-            for entry in plan.entries:
-                self._chunks[entry.request_id] = self._chunks.get(entry.request_id, 0) + 1
+            self.account.pooled(plan)
             if underway is not None:
                 pooler.check_integrity(underway)
 
@@ -457,7 +320,7 @@ class Runner:
 
         def copy() -> None:
             outputs.extend(
-                _result(pooled, step_requests[pooled.request_id]) for pooled in frame.pooled
+                result_of(pooled, step_requests[pooled.request_id]) for pooled in frame.pooled
             )
 
         self.copy.submit(
@@ -477,19 +340,10 @@ class Runner:
 
     def abort(self, request_id: str) -> None:
         """Forget what is retained of a request, after every step already submitted."""
-        pooler, step = self.pooler, self._steps[-1].index if self._steps else 0
+        pooler, step = self.pooler, self.account.last_step
         self._underway.discard(request_id)
         if pooler is not None:
             self.compute.submit("abort", lambda: pooler.abort(request_id), step=step)
-
-    @property
-    def chunks(self) -> Mapping[str, int]:
-        """Request id -> pieces pooled on this rank so far in this run."""
-        return dict(self._chunks)
-
-    @property
-    def padded_tokens(self) -> Sequence[int]:
-        return tuple(self._padded)
 
     def flags(self) -> dict[str, str]:
         """Process-wide switches and what the blocks themselves say they do."""
@@ -502,55 +356,5 @@ class Runner:
         }
 
     def witness(self) -> RankWitness:
-        """This rank's account of the run, from the operation log and the execution's counters."""
-        log = self.device.log
-        outputs = {plan.index for plan in self._steps if plan.finishes_any}
-        executed = [p for p in self._steps if log.completed(p.index, self.rank) is not None]
-        before = self._replays_before
-        replays = {rows: n - before.get(rows, 0) for rows, n in self.execution.replays.items()}
-        return RankWitness(
-            rank=self.rank,
-            pid=os.getpid(),
-            steps=len(executed),
-            operations=log.num_operations(self.rank),
-            cost=log.total_cost(self.rank),
-            compiled_calls=self.execution.compiled_calls - self._calls_before,
-            graphs=self.execution.graphs,
-            eager_stages=self.execution.eager_stages - self._stages_before,
-            reductions=self._sums()[0] - self._sums_before[0],
-            summands=self._sums()[1] - self._sums_before[1],
-            replays=sum(replays.values()),
-            buckets=tuple(sorted(rows for rows, count in replays.items() if count)),
-            padding_rows=sum(self._padded) - sum(plan.num_tokens for plan in self._steps),
-            lookahead=log.lookahead(self.rank, outputs),
-            staging_slots=self.staging.num_used,
-            attention_calls=self._attention.by_backend,
-            num_threads=self._threads,
-            hazards=self.device.hazards,
-        )
-
-    def _sums(self) -> tuple[int, int]:
-        sums = self.all_reduce
-        return (0, 0) if sums is None else (sums.reductions, sums.summands)
-
-
-def _result(pooled: Pooled, request: PoolingRequest) -> PoolingResult:
-    if pooled.failure:
-        return PoolingFailure(request_id=pooled.request_id, reason=pooled.failure)
-    return PoolingOutput(
-        request_id=pooled.request_id,
-        task=request.task,
-        values=_to_host(pooled),
-        num_prompt_tokens=request.num_tokens,
-    )
-
-
-def _to_host(pooled: Pooled) -> torch.Tensor:
-    """Owned host rows. On the CPU too this is a real copy: the caller never sees a device view.
-
-    From a GPU into pinned memory, so that the host need not wait until the rows are there.
-    """
-    rows = pooled.rows.detach()
-    if rows.device.type == "cpu":
-        return rows.clone()
-    return torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True).copy_(rows, non_blocking=True)
+        """This rank's account of the run."""
+        return self.account.witness(staging_slots=self.staging.num_used)

@@ -7,8 +7,8 @@ from engine.executor.base import Executor, RunAccount
 from engine.executor.inline import InlineExecutor
 from engine.executor.processes import ProcessExecutor
 from engine.executor.torchrun import TorchrunExecutor
+from engine.memory import RunnerLimits
 from engine.resources import Resources
-from engine.runner import RunnerLimits
 
 __all__ = ["Executor", "InlineExecutor", "ProcessExecutor", "RunAccount", "create_executor"]
 

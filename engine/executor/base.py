@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from engine.handle import StepHandle
 from engine.plan import StepPlan
 from engine.request import PoolingOutput, PoolingRequest
-from engine.runner import StepHandle
 from engine.scheduler.base import ScheduledStep
 from engine.taps import Tap
 from engine.witness import RankWitness

@@ -9,13 +9,15 @@ from engine.assembly import build_runner
 from engine.collectives import InlineAllReduce, advance_together
 from engine.config import EngineConfig
 from engine.executor.base import RunAccount
+from engine.handle import RunnerHandle
 from engine.links import InlineLink
+from engine.memory import RunnerLimits
 from engine.placement import Place
 from engine.plan import StepPlan
 from engine.plugins import Plugins
 from engine.request import PoolingRequest, PoolingResult
 from engine.resources import Resources
-from engine.runner import Runner, RunnerHandle, RunnerLimits
+from engine.runner import Runner
 from engine.scheduler.base import ScheduledStep
 from engine.stream import create_device
 from engine.stream.base import Device
@@ -85,8 +87,8 @@ class InlineExecutor:
             runner.taps.begin(enabled=False)
         return RunAccount(
             ranks=tuple(ranks),
-            chunks=self.runners[-1].chunks,
-            padded_tokens=tuple(self.runners[-1].padded_tokens),
+            chunks=self.runners[-1].account.chunks,
+            padded_tokens=tuple(self.runners[-1].account.padded_tokens),
             instruction_set=flags.get("instruction_set", ""),
             flags=flags,
             taps=tuple(taps),

@@ -13,7 +13,7 @@ from engine.config import EngineConfig, config_to_json
 from engine.errors import EngineError
 from engine.executor import wire, worker
 from engine.executor.remote import RemoteExecutor
-from engine.runner import RunnerLimits
+from engine.memory import RunnerLimits
 
 
 class ProcessExecutor(RemoteExecutor):

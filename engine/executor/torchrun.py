@@ -23,7 +23,7 @@ from engine.config import EngineConfig, config_from_json, config_to_json
 from engine.errors import ConfigurationError, EngineError
 from engine.executor import wire, worker
 from engine.executor.remote import RemoteExecutor
-from engine.runner import RunnerLimits
+from engine.memory import RunnerLimits
 
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 ADDRESS = "parity/driver"

@@ -21,12 +21,14 @@ from engine.collectives import ProcessAllReduce
 from engine.config import EngineConfig, config_from_json
 from engine.determinism import warm_vector_math
 from engine.executor import wire
+from engine.handle import RunnerHandle
 from engine.links import ProcessLink
+from engine.memory import RunnerLimits
 from engine.placement import Place
 from engine.plugins import Plugins
 from engine.request import PoolingFailure, PoolingOutput, PoolingRequest
 from engine.resources import Resources
-from engine.runner import Runner, RunnerHandle, RunnerLimits
+from engine.runner import Runner
 from engine.stream import create_device
 from engine.stream.base import Device
 
@@ -193,8 +195,8 @@ class Worker:
             self._connection,
             {
                 "witness": asdict(self._runner.witness()),
-                "chunks": dict(self._runner.chunks),
-                "padded_tokens": list(self._runner.padded_tokens),
+                "chunks": dict(self._runner.account.chunks),
+                "padded_tokens": list(self._runner.account.padded_tokens),
                 "flags": self._runner.flags(),
                 "taps": [[t.request_id, t.layer, t.step, t.start] for t in taps],
             },
