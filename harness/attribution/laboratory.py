@@ -49,12 +49,14 @@ class Laboratory:
         attempts: int = RACY_ATTEMPTS,
     ) -> None:
         self.system, self.checkpoint, self.limits = system, checkpoint, limits
-        self._budget, self._oracle, self._attempts = budget, oracle, attempts
+        self._budget, self._oracle = budget, oracle
+        self.attempts = attempts
+        """Tries of a cell whose failure depends on real concurrency."""
         self._opened: set[tuple[Cell, tuple[tuple[str, str], ...]]] = set()
 
     def within(self, budget: Budget) -> Laboratory:
         """The same laboratory on another budget."""
-        return self._like(budget=budget, attempts=self._attempts)
+        return self._like(budget=budget, attempts=self.attempts)
 
     def once(self) -> Laboratory:
         """The same laboratory, which runs even a racy cell once."""
@@ -104,7 +106,7 @@ class Laboratory:
         prompts = self.system.encode(case)
         table = Table(self.subject(case, prompts), kind)
         alone = inline(settings)
-        attempts = self._attempts if is_racy(settings, kind) else 1
+        attempts = self.attempts if is_racy(settings, kind) else 1
         plans: dict[tuple[str, ...], Plan] = {}
         wanted = {Cell.of(_without_executor(cell)) for cell in cells}
         wanted |= {baseline().with_value("chunk", cell["chunk"]) for cell in wanted} | {baseline()}

@@ -32,6 +32,8 @@ class PolicyProbe:
     """Minimal failing sets among the cells that were tried; empty: none failed."""
     racy: bool = False
     """Whether which of the sets failed was luck."""
+    tries: int = 1
+    """How often each cell was run, at most."""
 
     @property
     def name(self) -> str:
@@ -58,16 +60,17 @@ def probe_policies(
     for settings in policies:
         table = laboratory.table(case, settings, chosen, kind)
         racy = is_racy(settings, kind)
-        found.append(PolicyProbe(settings=settings, sets=table.sets, racy=racy))
+        tries = laboratory.attempts if racy else 1
+        found.append(PolicyProbe(settings=settings, sets=table.sets, racy=racy, tries=tries))
     return tuple(found)
 
 
 def tell_policies(probes: Sequence[PolicyProbe], sets: Sequence[Switches]) -> Iterator[str]:
     """One sentence for each way in which a policy acts."""
-    lucky = [probe.name for probe in probes if probe.racy]
-    if lucky:
-        failed = [probe.name for probe in probes if probe.racy and probe.sets]
-        yield f"{'failed' if failed else 'did not fail'} by chance under {'; '.join(lucky)}"
+    for probe in probes:
+        if probe.racy:
+            told_luck = "failed within" if probe.sets else "no failure in"
+            yield f"{probe.name}: {told_luck} {probe.tries} tries of each cell"
     probes = [probe for probe in probes if not probe.racy]
     quiet = [probe.name for probe in probes if not probe.sets]
     same = [probe.name for probe in probes if probe.sets and set(probe.sets) == set(sets)]
@@ -156,20 +159,27 @@ def hiding(
 ) -> tuple[Variant, ...]:
     """The variants with which no minimal set fails any more, though all did just before."""
 
-    def states(tried: Case, added: Switches = frozenset()) -> list[CellState]:
+    def states(chosen: Case, added: Switches = frozenset()) -> list[CellState]:
         cells = [cell_of(values | added) for values in sets]
-        table = laboratory.table(tried, settings, cells, kind)
+        table = laboratory.table(chosen, settings, cells, kind)
         return [table.states[cell] for cell in cells if cell in table.states]
 
-    found, failed = [], {}
+    found: list[Variant] = []
+    tried: dict[str, list[CellState]] = {}
     for variant in variants(case, sets, ids=ids, chunk=chunk, max_len=max_len):
         key = variant.before.case_id
-        if key not in failed:
-            failed[key] = [state.bad for state in states(variant.before)]
-        after = states(variant.after, variant.added)
-        if all(failed[key]) and len(after) == len(sets) and all(state.good for state in after):
+        if key not in tried:
+            tried[key] = states(variant.before)
+        before, after = tried[key], states(variant.after, variant.added)
+        complete = len(before) == len(after) == len(sets)
+        if complete and all(map(went_away, before, after)):
             found.append(variant)
     return tuple(found)
+
+
+def went_away(before: CellState, after: CellState) -> bool:
+    """Whether a failure went away; not where it was the change that kept a switch from acting."""
+    return before.bad and after.good and (after.passed or bool(before.unreachable))
 
 
 def _with_lengths(case: Case, ids: Sequence[int], lengths: Sequence[int]) -> Case:

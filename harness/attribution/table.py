@@ -42,6 +42,11 @@ class CellState:
         return not self.bad and not self.error
 
     @property
+    def passed(self) -> bool:
+        """Good, and every axis of the cell could act: what PASS says. Only that hides a failure."""
+        return self.good and not self.unreachable
+
+    @property
     def row(self) -> TruthRow:
         """The record of this line."""
         if self.error:
@@ -78,8 +83,9 @@ class Table:
 
     @property
     def masks(self) -> frozenset[str]:
-        good = [cell for cell, state in self.states.items() if state.good]
-        return masks(self.bad, good)
+        """What hides the failure: a cell where an axis could not act shows nothing of it."""
+        passed = [cell for cell, state in self.states.items() if state.passed]
+        return masks(self.bad, passed)
 
     @property
     def rows(self) -> tuple[TruthRow, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +14,8 @@ from harness.record import FindingRecord
 
 _SETTING = re.compile(r"(stream_policy|inputs|executor)=(\S+)")
 _LIMIT = re.compile(r"limit=(\S+)")
+MAX_LIKE = 3
+"""Equal chunks in a row that are written out."""
 DEFAULT_SETTINGS = {"stream_policy": "threaded", "inputs": "fenced"}
 
 
@@ -33,7 +36,7 @@ def title(task: str, signature: Signature) -> str:
 
 
 def smallest_case(lengths: Sequence[int], plan: Plan, *, chunk: int, split: bool) -> str:
-    """`smallest case: 1 prompt of 33 tokens = 3 chunks of 16`
+    """`smallest case: 1 prompt of 33 tokens, in chunks of 16 + 16 + 1`
 
     `plan` is that of the smallest failing cell, `split` whether that cell splits prompts.
     """
@@ -42,17 +45,29 @@ def smallest_case(lengths: Sequence[int], plan: Plan, *, chunk: int, split: bool
     noun = "token" if distinct == [1] else "tokens"
     text = f"smallest case: {plural(len(lengths), 'prompt')} of {sizes} {noun}"
     if split:
-        chunks: dict[str, int] = {}
-        for step in plan:
-            for entry in step:
-                chunks[str(entry[0])] = chunks.get(str(entry[0]), 0) + 1
-        counts = sorted(set(chunks.values())) or [0]
-        word = "chunk" if counts == [1] else "chunks"
-        return f"{text} = {' and '.join(map(str, counts))} {word} of {chunk}"
+        return f"{text}, in chunks of {_chunks(plan)} (at most {chunk} a step)"
     if all(length <= chunk for length in lengths):
         each = "it fits" if len(lengths) == 1 else "each fits"
         return f"{text} in {plural(len(plan), 'step')}; {each} one chunk of {chunk}"
     return f"{text} in {plural(len(plan), 'step')}"
+
+
+def _chunks(plan: Plan) -> str:
+    """`16 + 1 and 4`: the sizes of each prompt's chunks in order; prompts alike are told once."""
+    sizes: dict[str, list[int]] = {}
+    for step in plan:
+        for entry in step:
+            sizes.setdefault(str(entry[0]), []).append(int(entry[2]))
+    return " and ".join(dict.fromkeys(_sum_of(own) for own in sizes.values())) or "no token"
+
+
+def _sum_of(sizes: Sequence[int]) -> str:
+    """`16 + 1`, `4 x 16 + 1`"""
+    runs = [(size, len(list(run))) for size, run in itertools.groupby(sizes)]
+    return " + ".join(
+        f"{count} x {size}" if count > MAX_LIKE else " + ".join([str(size)] * count)
+        for size, count in runs
+    )
 
 
 def plural(count: int, noun: str) -> str:

@@ -68,7 +68,10 @@ def test_conjunction_is_named_shrunk_masked_and_localised(tmp_path: Path) -> Non
     assert found.title == (
         "embed differs when chunk=chunked AND compile=compiled (stream policy paced(1))"
     )
-    assert "smallest case: 1 prompt of 33 tokens = 3 chunks of 16" in found.conditions
+    assert (
+        "smallest case: 1 prompt of 33 tokens, in chunks of 16 + 16 + 1 (at most 16 a step)"
+        in found.conditions
+    )
     assert len(found.truth_table) == 16
     outcomes = [row.outcome for row in found.truth_table]
     assert outcomes.count(Outcome.FAIL) == 2
@@ -317,7 +320,7 @@ def test_a_failure_by_luck_joins_the_finding_that_replays(tmp_path: Path) -> Non
     assert found.minimal_sets == (("chunk=chunked",),)
     failed = {pair.pair_id for pair in run.pairs if pair.outcome is Outcome.FAIL}
     assert set(found.pairs) == failed
-    assert "failed by chance under threaded, fenced inputs" in found.conditions
+    assert "threaded, fenced inputs: failed within 5 tries of each cell" in found.conditions
     assert "pp=2" not in found.masked_by, "what luck hid is no mask"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from harness.attribution.gap import FixedLimits, RunLimits, gap
+from harness.attribution.probe import went_away
 from harness.attribution.script import script
 from harness.attribution.sets import (
     cell_of,
@@ -21,6 +22,7 @@ from harness.attribution.sets import (
     switches,
 )
 from harness.attribution.signature import FailureKind, Signature, is_racy
+from harness.attribution.table import CellState, Table
 from harness.attribution.wording import smallest_case, title
 from harness.axes import baseline, lattice
 from harness.case import Case, Prompt
@@ -82,6 +84,32 @@ def test_nearest_first_puts_plans_before_those_who_replay_them() -> None:
     order = nearest_first(CELLS)
     assert order[0] == baseline()
     assert next(c for c in order if c["chunk"] == "chunked") == cell_of(["chunk=chunked"])
+
+
+def state_at(values: set[str], *, bad: bool = False, unreachable: str = "") -> CellState:
+    return CellState(cell=cell_of(values), bad=bad, value=0.0, unreachable=unreachable)
+
+
+def test_a_cell_in_which_a_switch_cannot_act_hides_nothing() -> None:
+    table = Table(subject_of(), FailureKind.DIFFERENCE)
+    states = (
+        state_at({"chunk=chunked"}, bad=True),
+        state_at({"chunk=chunked", "async=async"}, unreachable="the plan has 2 steps"),
+        state_at({"chunk=chunked", "pp=2"}),
+    )
+    table.states.update({state.cell: state for state in states})
+    assert table.masks == {"pp=2"}
+
+
+def test_a_failure_goes_away_only_where_the_switches_could_still_act() -> None:
+    failed, passed = state_at({"pp=2"}, bad=True), state_at({"pp=2"})
+    idle = state_at({"pp=2"}, unreachable="async cannot act")
+    idle_and_failed = state_at({"pp=2"}, bad=True, unreachable="async cannot act")
+    assert went_away(failed, passed)
+    assert went_away(idle_and_failed, idle)
+    assert not went_away(failed, idle)
+    assert not went_away(passed, passed)
+    assert not went_away(failed, failed)
 
 
 # -------------------------------------------------------------------------------------- signature
@@ -202,8 +230,13 @@ def test_titles(kind: FailureKind, text: str) -> None:
 @pytest.mark.parametrize(
     ("lengths", "split", "text"),
     [
-        ((33,), True, "1 prompt of 33 tokens = 3 chunks of 16"),
-        ((4, 33), True, "2 prompts of 4 and 33 tokens = 1 and 3 chunks of 16"),
+        ((33,), True, "1 prompt of 33 tokens, in chunks of 16 + 16 + 1 (at most 16 a step)"),
+        ((17,), True, "1 prompt of 17 tokens, in chunks of 16 + 1 (at most 16 a step)"),
+        (
+            (4, 65),
+            True,
+            "2 prompts of 4 and 65 tokens, in chunks of 4 and 4 x 16 + 1 (at most 16 a step)",
+        ),
         ((1, 1), False, "2 prompts of 1 token in 1 step; each fits one chunk of 16"),
         ((40,), False, "1 prompt of 40 tokens in 1 step"),
     ],
