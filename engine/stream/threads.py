@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -10,6 +11,11 @@ from collections.abc import Sequence
 from engine.errors import LedgerError
 from engine.stream.log import Operation
 from engine.stream.tasks import Task, TaskRunner
+
+SWITCH_S = 1e-5
+"""How long one thread may keep the interpreter from the others. CPython's own 5 ms are longer than
+a step of a small model, so that host and device would take turns instead of running side by side.
+"""
 
 
 class ThreadedQueues:
@@ -68,6 +74,7 @@ class ThreadedQueues:
         self._queues = {}
 
     def _work(self, stream: str) -> None:
+        sys.setswitchinterval(SWITCH_S)
         queue = self._queues[stream]
         while True:
             with self._changed:
