@@ -9,13 +9,28 @@ import typer
 
 
 def axes(
-    *, as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program")] = False
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program")] = False,
+    markdown: Annotated[
+        bool,
+        typer.Option("--markdown", help="What each family can be run with: docs/capabilities.md"),
+    ] = False,
 ) -> None:
     """List the axes of the lattice, the profiles, and the settings cases rotate through."""
-    if as_json:
+    if markdown:
+        typer.echo(_capabilities(), nl=False)
+    elif as_json:
         typer.echo(json.dumps(_document(), indent=1, ensure_ascii=False))
     else:
         _print_tables()
+
+
+def _capabilities() -> str:
+    from harness.checkpoints.catalogue import CHECKPOINTS
+    from harness.systems.capabilities import Capability, markdown
+
+    generated = [name for name, known in CHECKPOINTS.items() if known.origin == "generated"]
+    return markdown([Capability.of("engine", name) for name in generated])
 
 
 def _document() -> dict[str, Any]:
