@@ -7,15 +7,8 @@ from collections.abc import Sequence
 
 from engine.pooling.late_interaction import maxsim
 from engine.request import Task
-from engine.server.endpoint import (
-    Values,
-    dimensions_field,
-    num_tokens,
-    params_of,
-    truncation_fields,
-    truncation_of,
-)
-from engine.server.prompts import text_prompt
+from engine.server.endpoint import Values, dimensions_field, truncation_fields
+from engine.server.pooled_pairs import pool_apart
 from engine.server.schema import Field
 from engine.server.scores import Placed, Scores
 from engine.server.service import Service
@@ -40,18 +33,12 @@ class LateInteraction:
         documents: Sequence[Placed],
         values: Values,
     ) -> Scores:
-        truncation = truncation_of(self._service, values)
-        prompts = [
-            text_prompt(self._service, item.place, item.text, truncation)
-            for item in (*queries, *documents)
-        ]
-        params = params_of(values)
-        outputs = await self._service.pool(answer_id, prompts, Task.TOKEN_EMBED, params)
-        split = len(queries)
-        ours = outputs[:split] * (len(documents) if split == 1 else 1)
+        pooled = await pool_apart(
+            self._service, answer_id, queries, documents, task=Task.TOKEN_EMBED, values=values
+        )
 
         def compared() -> tuple[float, ...]:
-            pairs = zip(ours, outputs[split:], strict=True)
+            pairs = zip(pooled.queries, pooled.documents, strict=True)
             return tuple(float(maxsim(a.values, b.values)) for a, b in pairs)
 
-        return Scores(values=await asyncio.to_thread(compared), num_tokens=num_tokens(outputs))
+        return Scores(values=await asyncio.to_thread(compared), num_tokens=pooled.num_tokens)

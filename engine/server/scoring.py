@@ -25,12 +25,11 @@ from engine.server.endpoint import (
     num_tokens,
     params_of,
     truncation_fields,
-    truncation_of,
 )
 from engine.server.errors import ApiError, invalid
 from engine.server.late_interaction import LateInteraction
 from engine.server.listwise import Listwise
-from engine.server.prompts import text_prompt
+from engine.server.pooled_pairs import pool_apart
 from engine.server.schema import Field, Text
 from engine.server.scores import Placed, Scores
 from engine.server.service import Prompt, Service
@@ -155,27 +154,17 @@ class BiEncoder:
         documents: Sequence[Placed],
         values: Values,
     ) -> Scores:
-        truncation = truncation_of(self._service, values)
-        prompts = [
-            text_prompt(self._service, item.place, item.text, truncation)
-            for item in (*queries, *documents)
-        ]
-        outputs = await self._service.pool(answer_id, prompts, Task.EMBED, params_of(values))
-        split = len(queries)
-        ours = outputs[:split] * (len(documents) if split == 1 else 1)
-        if self._service.facts.is_sparse:
-            return Scores(
-                values=tuple(
-                    float(torch.dot(a.values.double(), b.values.double()))
-                    for a, b in zip(ours, outputs[split:], strict=True)
-                ),
-                num_tokens=num_tokens(outputs),
-            )
-        pairs = zip(ours, outputs[split:], prompts[split:], strict=True)
-        return Scores(
-            values=tuple(_cosine(a, b, prompt.place) for a, b, prompt in pairs),
-            num_tokens=num_tokens(outputs),
+        pooled = await pool_apart(
+            self._service, answer_id, queries, documents, task=Task.EMBED, values=values
         )
+        pairs = zip(pooled.queries, pooled.documents, documents, strict=True)
+        if self._service.facts.is_sparse:
+            found = tuple(
+                float(torch.dot(a.values.double(), b.values.double())) for a, b, _ in pairs
+            )
+        else:
+            found = tuple(_cosine(a, b, document.place) for a, b, document in pairs)
+        return Scores(values=found, num_tokens=pooled.num_tokens)
 
 
 def _cosine(query: PoolingOutput, document: PoolingOutput, place: str) -> float:
