@@ -23,9 +23,10 @@ from reports.view.changes import changes
 IMAGES = Path(__file__).parent / "images"
 PLANT = "stage-skips-poststep"
 WIDTH, HEIGHT = 1120, 900
+MARGIN = 20
 PATIENCE_MS = 180_000
 """A busy machine draws slowly."""
-MAX_HEIGHT = 2000
+MAX_HEIGHT = 2400
 """Pixels of a picture; what is further down is said in words."""
 
 
@@ -73,7 +74,7 @@ def take(clean: Path, failing: Path, output: Path) -> list[Path]:
         page.goto(pages["clean"].as_uri())
         shots = [_whole(page, output / "clean.png")]
         page.goto(pages["failing"].as_uri())
-        shots.append(_part(page, ".finding", output / "failing.png", height=620))
+        shots.append(_part(page, ".finding", output / "failing.png", down_to=".finding .truth"))
         shots.append(_part(page, ".prompt-view", output / "tokens.png"))
         shots.append(_part(page, "#changed", output / "regression.png"))
         browser.close()
@@ -93,11 +94,13 @@ def _whole(page: Page, path: Path) -> Path:
     return _shot(page, path, 0, 0, WIDTH, height)
 
 
-def _part(page: Page, selector: str, path: Path, *, height: float = MAX_HEIGHT) -> Path:
-    box = page.locator(selector).first.bounding_box()
-    if box is None:
-        raise ValueError(f"{selector} is not on the page")
-    return _shot(page, path, box["x"], box["y"], box["width"], min(box["height"], height))
+def _part(page: Page, selector: str, path: Path, *, down_to: str = "") -> Path:
+    """The first `selector`, down to the end of the first `down_to` in it."""
+    box, last = (page.locator(s).first.bounding_box() for s in (selector, down_to or selector))
+    if box is None or last is None:
+        raise ValueError(f"{selector} {down_to} is not on the page")
+    height = last["y"] + last["height"] - box["y"] + (MARGIN if down_to else 0)
+    return _shot(page, path, box["x"], box["y"], box["width"], height)
 
 
 def _shot(page: Page, path: Path, x: float, y: float, width: float, height: float) -> Path:

@@ -51,4 +51,4 @@ def test_every_picture(browser: Browser, tmp_path: Path) -> None:
     for path in made:
         width, height = size(path)
         assert 850 <= width <= 1120
-        assert 300 <= height <= 2000
+        assert 300 <= height <= 2400
