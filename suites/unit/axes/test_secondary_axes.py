@@ -139,6 +139,14 @@ def test_one_rank_that_keeps_its_own_summand_is_seen(change: Any, reason: str) -
     assert reason in str(ALL_AXES["tp"].witnessed(cell, witness))
 
 
+def test_sums_of_one_summand_on_every_rank_are_seen() -> None:
+    cell = Cell.parse("tp=2")
+    witness = told(cell)
+    for rank in witness["ranks"]:
+        rank["summands"] = rank["reductions"]
+    assert "1 summands, expected 2" in str(ALL_AXES["tp"].witnessed(cell, witness))
+
+
 @pytest.mark.parametrize(
     ("stages", "length", "acts"), [("1", 40, False), ("1", 16, True), ("2", 16, False)]
 )
