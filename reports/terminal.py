@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reports.load import Run
+from reports.terminal_story import print_story
 from reports.view.changes import Change, ChangedFinding, Changes
 from reports.view.findings import FindingView
 from reports.view.lattice import Lattice
@@ -43,6 +44,8 @@ def _plain(text: str, style: str = "") -> Text:
 def print_summary(run: Run, console: Console) -> None:
     """Print what a person needs before opening the report; nothing is written elsewhere."""
     page = build_page(run)
+    if page.story is not None:
+        print_story(page.story, console, command=page.setup.command)
     _print_verdict(page, console)
     for lattice in page.lattices:
         console.print()

@@ -26,6 +26,7 @@ from harness.cli import (
     rivals,
     run,
     search,
+    scenario,
     serve,
     systems,
     trial,
@@ -104,6 +105,7 @@ app.command("gate")(gate.gate)
 app.command("faults")(faults.faults)
 app.command("rivals")(rivals.rivals)
 app.command("search")(search.search)
+app.command("scenario")(scenario.scenario)
 app.command("axes")(axes.axes)
 app.command("approve")(approve.approve)
 app.command("calibrate")(calibrate.calibrate)

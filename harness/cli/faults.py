@@ -103,12 +103,20 @@ def _tasks(
     dtypes: Sequence[str],
 ) -> list[Task]:
     """The clean engine on every checkpoint and dtype first; what shares an engine, together."""
-    faulty = {(fault.checkpoint, dtype) for fault in chosen for dtype in dtypes}
-    engines = sorted(faulty | {_engine(control) for control in controls})
+    faulty = {(f.checkpoint, dtype, f.axes) for f in chosen for dtype in dtypes}
+    engines = sorted(faulty | {(c.checkpoint, c.dtype, ()) for c in controls})
     return [
         *(
-            Task(name=CLEAN, plugin="", checkpoint=c, dtype=dtype, seed=seed, budget=budget)
-            for c, dtype in engines
+            Task(
+                name=CLEAN,
+                plugin="",
+                checkpoint=checkpoint,
+                dtype=dtype,
+                axes=axes,
+                seed=seed,
+                budget=budget,
+            )
+            for checkpoint, dtype, axes in engines
         ),
         *(
             Task(
@@ -116,11 +124,12 @@ def _tasks(
                 plugin=f.plugin,
                 checkpoint=f.checkpoint,
                 dtype=d,
+                axes=f.axes,
                 seed=seed,
                 budget=budget,
             )
             for d in dtypes
-            for f in sorted(chosen, key=lambda f: f.checkpoint)
+            for f in sorted(chosen, key=lambda f: (f.checkpoint, f.axes))
         ),
         *(
             Task(

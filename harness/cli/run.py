@@ -155,11 +155,11 @@ def run(
         console.print(f"NOTICE: {notice}", style="bold yellow", highlight=False)
         writer.append(NoticeRecord(text=notice))
     console.print(f"run {folder.name}  seed {seed}  profile {profile}", highlight=False)
-    code = _campaign(spec, writer, console, workers=workers, minutes=minutes)
+    code = campaign(spec, writer, console, workers=workers, minutes=minutes)
     raise typer.Exit(bisect_code(code) if bisect else code)
 
 
-def _campaign(
+def campaign(
     spec: RunSpec,
     writer: RunWriter,
     console: Console,
@@ -220,4 +220,4 @@ def _go_on(run: str, console: Console, *, workers: int | None, minutes: float | 
     told = sum(len(ids) for ids in left.done.values())
     console.print(f"run {folder.name}: going on after {told} finished cases", highlight=False)
     writer = RunWriter.reopen(folder, left.manifest, left.records())
-    return _campaign(left.spec, writer, console, workers=workers, minutes=minutes, kept=left.kept)
+    return campaign(left.spec, writer, console, workers=workers, minutes=minutes, kept=left.kept)

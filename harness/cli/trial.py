@@ -39,7 +39,8 @@ def detection(
     from harness.trials.detection import detect
     from harness.trials.ledger import Ledger
 
-    chosen = {n: fault(n).plugin for n in (name or FAULTS)}
+    # This bench varies the primary axes only.
+    chosen = {f.name: f.plugin for n in (name or FAULTS) if not (f := fault(n)).axes}
     results = Ledger(ledger or home() / "trials" / "detection.jsonl")
     console, rows = Console(), []
     with TemporaryDirectory() as folder:
@@ -93,10 +94,10 @@ def conditions(
 
     chosen = [fault(n) for n in (name or FAULTS)]
     results, console = Ledger(ledger or home() / "trials" / "conditions.jsonl"), Console()
-    for checkpoint in sorted({f.checkpoint for f in chosen}):
-        here = [f for f in chosen if f.checkpoint == checkpoint]
+    for checkpoint, axes in sorted({(f.checkpoint, f.axes) for f in chosen}):
+        here = [f for f in chosen if (f.checkpoint, f.axes) == (checkpoint, axes)]
         with TemporaryDirectory() as folder:
-            bench = TrialBench(checkpoint, Path(folder))
+            bench = TrialBench(checkpoint, Path(folder), axes=axes)
             try:
                 bench.start()
                 for row in check_conditions(bench, results, here, range(seeds)):

@@ -54,6 +54,8 @@ class Fault:
     magnitude: str
     checkpoint: str = "tiny-qwen3"
     """Generated checkpoint whose ordinary cases are expected to kill it."""
+    axes: tuple[str, ...] = ()
+    """Axes that its cells vary; empty: the four primary ones. A secondary axis acts on demand."""
 
     def __call__(self, runner: Runner) -> Undo:
         """Apply to one rank: a fault is itself the plug-in that its `plugin` names."""
@@ -83,6 +85,7 @@ def planted(
     masked_by: tuple[str, ...] = (),
     magnitude: str,
     checkpoint: str = "tiny-qwen3",
+    axes: tuple[str, ...] = (),
 ) -> Callable[[Apply], Fault]:
     """Makes `apply(runner) -> undo` a Fault that goes by the function's own place and name."""
 
@@ -98,6 +101,7 @@ def planted(
             masked_by=masked_by,
             magnitude=magnitude,
             checkpoint=checkpoint,
+            axes=axes,
         )
         _CALLABLES[fault.plugin] = apply
         return fault

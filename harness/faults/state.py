@@ -125,6 +125,28 @@ def slot_not_cleared(runner: Runner) -> Undo:
 
 
 @planted(
+    name="cached-prefix-forgotten",
+    kind=FaultClass.STATE,
+    mechanism=(
+        "a prompt that begins with what the prefix cache holds is computed as if it began behind "
+        "it: its rows stand at the first positions and see only themselves"
+    ),
+    sources=("vllm#28194", "vllm-ascend#7452"),
+    exposed_by=exposed("prefix_cache=on"),
+    conditions="two prompts that begin with the same block, pooled from the last row",
+    masked_by=("one prompt at a time",),
+    magnitude="cosine 0.5 to 0.9",
+    axes=("prefix_cache",),
+)
+def cached_prefix_forgotten(runner: Runner) -> Undo:
+    def forget(staging: InputArrays, step: ScheduledStep) -> None:
+        del step
+        staging["first_positions"][:] = 0
+
+    return on_stage(runner, forget)
+
+
+@planted(
     name="last-key-not-written",
     kind=FaultClass.STATE,
     mechanism="the last key and value of an unfinished chunk are never put into the cache",

@@ -19,7 +19,7 @@ from harness.record.execution import (
 from harness.record.finding import Divergence, FindingRecord, TruthRow
 from harness.record.json_data import Json, RecordError, to_json
 from harness.record.kinds import RECORD_TYPES, Record, manifest_from_json, record_from_json
-from harness.record.manifest import FORMAT_VERSION, AxisInfo, CheckpointInfo, RunManifest
+from harness.record.manifest import FORMAT_VERSION, AxisInfo, CheckpointInfo, RunManifest, StoryInfo
 from harness.record.outcome import Comparison, Expectation, Outcome, Tier, exit_code
 from harness.record.pair import Measurement, PairRecord, PowerRecord
 from harness.record.progress import EndRecord, NoticeRecord
@@ -54,6 +54,7 @@ __all__ = [
     "RelationRecord",
     "RunManifest",
     "RunWriter",
+    "StoryInfo",
     "Tier",
     "TruthRow",
     "exit_code",

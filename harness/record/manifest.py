@@ -39,6 +39,23 @@ class CheckpointInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoryInfo:
+    """The words of a scenario that a run tells; its figures are the run's own."""
+
+    name: str
+    title: str
+    user: str
+    """Who meets it, and what they ran."""
+    suites: str
+    """What the test suites saw that let it through."""
+    cause: str
+    lesson: str
+    """What has to be compared for it to be seen."""
+    sources: tuple[str, ...] = ()
+    """Public ids of reports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunManifest:
     """Everything about a run that is known when it starts."""
 
@@ -57,4 +74,6 @@ class RunManifest:
     notices: tuple[str, ...] = ()
     commit: str = ""
     """Of the checkout it was run in, with `+` where files differ from it; empty outside one."""
+    story: StoryInfo | None = None
+    """Of `parity scenario`."""
     format_version: int = FORMAT_VERSION

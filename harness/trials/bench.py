@@ -29,9 +29,21 @@ PROFILE = "pr"
 class TrialBench:
     """Owns: the warm engines of one checkpoint and the folder that its outputs go to."""
 
-    def __init__(self, checkpoint: str, folder: Path, *, dtype: str = "float32") -> None:
+    def __init__(
+        self,
+        checkpoint: str,
+        folder: Path,
+        *,
+        dtype: str = "float32",
+        axes: Sequence[str] = (),
+    ) -> None:
+        """`axes` that the cells vary; none: the four primary ones."""
         spec = RunSpec(
-            profile=PROFILE, seed=0, checkpoints=(checkpoint,), axes=tuple(AXES), dtype=dtype
+            profile=PROFILE,
+            seed=0,
+            checkpoints=(checkpoint,),
+            axes=tuple(axes or AXES),
+            dtype=dtype,
         )
         self._bench = Workbench(spec, checkpoint, folder)
         self.space = space_of(

@@ -58,6 +58,8 @@ class Task:
     seed: int
     budget: KillBudget
     dtype: str = "float32"
+    axes: tuple[str, ...] = ()
+    """That the cells vary; empty: the four primary ones."""
     is_control: bool = False
 
 
@@ -77,17 +79,18 @@ def _begin() -> None:
 
 
 @cache
-def _bench(checkpoint: str, dtype: str) -> TrialBench:
+def _bench(checkpoint: str, dtype: str, axes: tuple[str, ...]) -> TrialBench:
     from harness.trials.bench import TrialBench  # noqa: PLC0415 - after the environment is set
 
-    bench = TrialBench(checkpoint, Path(mkdtemp(prefix="parity-kills-")), dtype=dtype)
+    folder = Path(mkdtemp(prefix="parity-kills-"))
+    bench = TrialBench(checkpoint, folder, dtype=dtype, axes=axes)
     bench.start()
     return bench
 
 
 def _run(data: dict[str, Any]) -> dict[str, Any]:
     task = Task(**{**data, "budget": KillBudget(**data["budget"])})
-    return asdict(judge_fault(_bench(task.checkpoint, task.dtype), task))
+    return asdict(judge_fault(_bench(task.checkpoint, task.dtype, task.axes), task))
 
 
 def judge_fault(bench: TrialBench, task: Task) -> Kill:

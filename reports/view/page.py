@@ -17,6 +17,7 @@ from reports.view.noise import Noise, noise
 from reports.view.proof import proof
 from reports.view.reasons import Reasons, reasons_of, unexplained_failures, warnings
 from reports.view.setup import Setup, setup
+from reports.view.story import Story, story
 from reports.view.trust import Trust, trust
 from reports.view.verdict import Verdict, false_alarms, verdict
 
@@ -50,6 +51,8 @@ class Page:
     """Mean signed errors against their budget."""
     trust: Trust
     setup: Setup
+    story: Story | None
+    """Of a scenario; None of any other run."""
 
 
 def build_page(run: Run, changes: Changes | None = None) -> Page:
@@ -76,4 +79,5 @@ def build_page(run: Run, changes: Changes | None = None) -> Page:
         leans=run.drifts,
         trust=trust(run),
         setup=setup(run),
+        story=story(run, found),
     )
