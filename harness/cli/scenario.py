@@ -61,9 +61,10 @@ def scenario(
         )
         writer = RunWriter(folder, manifest)
         code = campaign(asked, writer, console, workers=workers, minutes=None)
-    changed = since_the_last_run(folder) if chosen.upgrade else None
+    loaded = load_run(folder)
+    changed = since_the_last_run(folder, loaded) if chosen.upgrade else None
     if changed is not None:
         print_changes(changed, console)
-    told = build_page(load_run(folder)).story
+    told = build_page(loaded).story
     seen = told is not None and told.finding is not None
     raise typer.Exit(code if code not in (0, 1) else 0 if seen else NOT_SEEN)
