@@ -16,7 +16,7 @@ NOT_SEEN = 3
 
 def scenario(
     *,
-    name: Annotated[str | None, typer.Argument(help="The story; none: list them")] = None,
+    story: Annotated[str | None, typer.Argument(help="The story; none: list them")] = None,
     seed: Annotated[int, typer.Option(help="Everything drawn follows from it")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes")] = 2,
 ) -> None:
@@ -24,12 +24,12 @@ def scenario(
 
     Ends with 0 when the story was seen, 3 when it was not, 2 for an error.
     """
-    if name is None:
+    if story is None:
         for some in SCENARIOS.values():
             typer.echo(f"{some.name}: {some.title} ({', '.join(some.sources)})")
         return
-    if name not in SCENARIOS:
-        raise UsageError(f"unknown scenario {name!r}; valid: {', '.join(SCENARIOS)}")
+    if story not in SCENARIOS:
+        raise UsageError(f"unknown scenario {story!r}; valid: {', '.join(SCENARIOS)}")
     from harness.cli.diff import since_the_last_run
     from harness.cli.folders import new_run_id, runs_root
     from harness.cli.plants import plugins_of
@@ -40,7 +40,7 @@ def scenario(
     from reports.terminal import print_changes
     from reports.view.page import build_page
 
-    chosen, console, code, folder = SCENARIOS[name], Console(), 0, runs_root()
+    chosen, console, code, folder = SCENARIOS[story], Console(), 0, runs_root()
     spec, _ = build_spec(
         profile="smoke",
         only=",".join(chosen.axes),
@@ -54,7 +54,7 @@ def scenario(
         asked, folder = replace(spec, plants=plugins_of(plants)), runs_root() / new_run_id()
         manifest = manifest_of(asked, folder.name, [], plants)
         if plants:
-            command = ("parity", "scenario", name, "--seed", str(seed))
+            command = ("parity", "scenario", story, "--seed", str(seed))
             manifest = replace(manifest, story=chosen.info, command=command)
         console.print(
             f"run {folder.name}: {'planted' if plants else 'the version before'}", highlight=False

@@ -23,6 +23,7 @@ from harness.campaign.profile import PROFILES
 from harness.checkpoints.catalogue import CHECKPOINTS
 from harness.cli.app import app
 from harness.faults import FAULTS
+from harness.scenarios import SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("engine", "harness", "reports", "suites")
@@ -55,6 +56,7 @@ VALUES: Mapping[str, Collection[str]] = {
     "model": CHECKPOINTS,
     "plant": FAULTS,
     "name": FAULTS,
+    "story": SCENARIOS,
 }
 """Options whose values come from a table."""
 
