@@ -9,6 +9,8 @@ from harness.faults.base import Undo
 from harness.faults.seams import is_chunked, nothing, on_block_parts
 
 if TYPE_CHECKING:  # the table of controls is read without loading torch
+    from collections.abc import Callable
+
     import torch
 
     from engine.models.base import AttentionMetadata, LayerCache
@@ -22,7 +24,7 @@ if TYPE_CHECKING:  # the table of controls is read without loading torch
     where=Where.EAGER,
 )
 def attention_written_out(runner: Runner) -> Undo:
-    return on_block_parts(runner, backend="naive")
+    return on_block_parts(runner, attend=_written_out)
 
 
 @control(
@@ -33,7 +35,7 @@ def attention_written_out(runner: Runner) -> Undo:
     checkpoint="tiny-bert",
 )
 def attention_written_out_bidirectional(runner: Runner) -> Undo:
-    return on_block_parts(runner, backend="naive")
+    return on_block_parts(runner, attend=_written_out)
 
 
 @control(
@@ -43,7 +45,7 @@ def attention_written_out_bidirectional(runner: Runner) -> Undo:
     where=Where.CHUNKED,
 )
 def chunks_attend_written_out(runner: Runner) -> Undo:
-    return on_block_parts(runner, backend="naive") if is_chunked(runner) else nothing
+    return on_block_parts(runner, attend=_written_out) if is_chunked(runner) else nothing
 
 
 @control(
@@ -64,6 +66,47 @@ def attention_in_tiles_of_16(runner: Runner) -> Undo:
 )
 def attention_in_tiles_of_48(runner: Runner) -> Undo:
     return _in_tiles(runner, 48)
+
+
+def _as_set(attend: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """A block's `attend`, counted as the backend that the engine was set to: a control is another
+    way in which that backend could add up, not another backend, which would be an axis."""
+
+    def counted(block: Any, *args: Any) -> torch.Tensor:
+        from engine.attention.calls import add, taken  # noqa: PLC0415 - only where a rank runs
+
+        before = taken()
+        attended = attend(block, *args)
+        taken()
+        add(before)
+        add({block.backend: 1})
+        return attended
+
+    return counted
+
+
+def _written_out(block: Any, *args: Any) -> torch.Tensor:
+    """Attention by the specification's three operations."""
+
+    def attend(
+        block: Any,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        cache: LayerCache,
+        meta: AttentionMetadata,
+        window: int,
+    ) -> torch.Tensor:
+        from engine.attention import paged_attention  # noqa: PLC0415 - only where a rank runs
+
+        attended: torch.Tensor = paged_attention(
+            *(q, k, v, cache.keys, cache.values),
+            *(meta.row_offsets, meta.context_starts, meta.block_tables, meta.slot_mapping),
+            *(cache.block_size, block.scale, block.causal, window, "naive", block.batch_invariant),
+        )
+        return attended
+
+    return _as_set(attend)(block, *args)
 
 
 def _in_tiles(runner: Runner, tile: int) -> Undo:
@@ -96,7 +139,7 @@ def _in_tiles(runner: Runner, tile: int) -> Undo:
             )
         return out.flatten(1)
 
-    return on_block_parts(runner, attend=attend)
+    return on_block_parts(runner, attend=_as_set(attend))
 
 
 def _one_sequence(
