@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 _HEAD = """# Rival rules on the same outputs
 
 Written by `parity faults --rules FILE` or `parity rivals RUN`; do not edit. A *false alarm* is a
-pair of runs of the engine as it is, or with a control in it (a legitimate difference of arithmetic),
-that a rule calls different. *Changed pairs* are those of which a planted fault changed exactly one
-side, by the digests of the engine as it is on the same case, whatever any rule says; a rule *kills*
-a fault when it calls at least one of them different. The happens-before check is left out: it sees
-races that have not changed a number yet.
+pair of runs of the engine as it is, or with a control in it (a legitimate difference of
+arithmetic), that a rule calls different. *Changed pairs* are those of which a planted fault changed
+exactly one side, by the digests of the engine as it is on the same case, whatever any rule says; a
+rule *kills* a fault when it calls at least one of them different. The happens-before check is left
+out: it sees races that have not changed a number yet.
 
 """
 
