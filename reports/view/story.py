@@ -41,7 +41,8 @@ class Story:
     overlooked: str
     """What a suite saw that looks at one corner at a time; empty where it would have seen it."""
     finding: FindingView | None
-    """The one that needs the most switches, which is the hardest to see; None: not seen."""
+    """Leads: a baseline that is itself wrong, else the one that needs the most switches, which is
+    the hardest to see; None: not seen."""
     others: int
     """Further findings of the run, all in its report."""
 
@@ -51,7 +52,9 @@ def story(run: Run, found: Sequence[FindingView]) -> Story | None:
     info = run.manifest.story
     if info is None:
         return None
-    lead = max(found, key=lambda f: max(map(len, f.sets), default=0), default=None)
+    lead = max(
+        found, key=lambda f: (not any(f.sets), max(map(len, f.sets), default=0)), default=None
+    )
     corners = tuple(_corners(run, lead))
     return Story(
         info=info,
