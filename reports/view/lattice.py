@@ -18,6 +18,15 @@ from reports.view.looks import LOOKS, SEVERITY, Look, State, worst
 from reports.view.margins import Margin, tightest
 from reports.view.text import plural
 
+FIGURES = {
+    Outcome.FAIL: "fail",
+    Outcome.ERROR: "broke",
+    Outcome.VACUOUS: "vacuous",
+    Outcome.PASS: "pass",
+}
+"""What a box says of its worst outcome."""
+MAX_FIGURE = 13
+"""Characters that a box has room for."""
 MAX_AXES = 4
 """More axes do not fit a map; the rest are named and folded into their cells."""
 
@@ -33,6 +42,8 @@ class CellView:
     look: Look
     counts: Mapping[str, int]
     settings: Look
+    figures: tuple[str, ...]
+    """Its counts in a line or two: `5 of 5 fail`, `8 n/a`."""
     margin: Margin | None
     reason: str
     summary: str
@@ -188,7 +199,7 @@ class _Builder:
         elif is_baseline:
             parts = [f"{name}: the baseline; against the float64 oracle: {_told(counts)}"]
         if margin is not None:
-            parts.append(f"closest to its bound: {margin.text}")
+            parts.append(f"{margin.heading}: {margin.text}")
         if settings:
             parts.append(f"the same cell under other settings: {_told(_counts(settings))}")
         return CellView(
@@ -199,6 +210,7 @@ class _Builder:
             look=LOOKS[state],
             counts=counts,
             settings=LOOKS[worst(p.outcome for p in settings)],
+            figures=("baseline",) if is_baseline else figures(counts),
             margin=margin,
             reason=reason,
             summary="; ".join(parts) + ("" if state is State.REFUSED else "."),
@@ -228,7 +240,7 @@ class _Builder:
                     counts=counts,
                     margin=margin,
                     summary=f"{name}: {_told(counts)}"
-                    + (f"; closest to its bound: {margin.text}." if margin else "."),
+                    + (f"; {margin.heading}: {margin.text}." if margin else "."),
                 )
             )
         return tuple(sorted(views, key=lambda e: (e.a, e.b)))
@@ -246,6 +258,20 @@ def _judged(counts: Mapping[str, int]) -> bool:
 def _counts(pairs: Iterable[PairRecord]) -> dict[str, int]:
     counted = Counter(str(p.outcome) for p in pairs)
     return {str(s): counted[s] for s in SEVERITY if counted[s]}
+
+
+def figures(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """What is bad of what was judged, then what could not apply: `5 of 5 fail`, `8 n/a`."""
+    idle = counts.get(Outcome.INAPPLICABLE, 0)
+    judged = sum(counts.values()) - idle
+    word = next((w for w in FIGURES if counts.get(w)), None)
+    lines = []
+    if word == Outcome.PASS and counts[word] == judged:
+        lines.append(f"{judged:,} pass")
+    elif word is not None:
+        line = f"{counts[word]:,} of {judged:,} {FIGURES[word]}"
+        lines.append(line if len(line) <= MAX_FIGURE else line.replace(" of ", "/"))
+    return (*lines, *([f"{idle:,} n/a"] if idle else []))
 
 
 def _told(counts: Mapping[str, int]) -> str:

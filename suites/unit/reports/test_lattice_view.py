@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.record import Comparison, Outcome, PairRecord, RefusalRecord
+from harness.record import Comparison, Measurement, Outcome, PairRecord, RefusalRecord
 from reports.html.lattice_drawing import draw_lattice
 from reports.load import Run, load_run
 from reports.view.cells import gray
-from reports.view.lattice import Lattice, lattices
+from reports.view.lattice import Lattice, figures, lattices
 from reports.view.looks import State, worst
+from reports.view.margins import tightest
 from suites.unit.reports.fixtures import clean_run, failing_run
 from suites.unit.reports.parts import BASELINE, REFUSAL
 
@@ -52,6 +53,53 @@ def test_a_decoder_has_16_cells_and_32_edges_between_neighbours(clean: Run) -> N
         down, right = (abs(a - b) for a, b in zip(edge.a, edge.b, strict=True))
         assert sorted((down, right)) in ([0, 1], [0, 3]), "neighbours, round the back included"
     assert len({(e.a, e.b) for e in lattice.edges}) == 32
+
+
+@pytest.mark.parametrize(
+    ("counts", "lines"),
+    [
+        ({"FAIL": 5, "INAPPLICABLE": 8}, ("5 of 5 fail", "8 n/a")),
+        ({"FAIL": 1, "PASS": 11}, ("1 of 12 fail",)),
+        ({"FAIL": 330}, ("330/330 fail",)),
+        ({"PASS": 2, "INAPPLICABLE": 10}, ("2 pass", "10 n/a")),
+        ({"PASS": 12}, ("12 pass",)),
+        ({"ERROR": 1, "PASS": 2, "INAPPLICABLE": 3}, ("1 of 3 broke", "3 n/a")),
+        ({"INAPPLICABLE": 4}, ("4 n/a",)),
+        ({}, ()),
+    ],
+)
+def test_a_box_counts_what_was_judged_and_apart_what_could_not_apply(
+    counts: Mapping[str, int], lines: tuple[str, ...]
+) -> None:
+    assert figures(counts) == lines
+
+
+def test_a_box_of_the_map_shows_its_figures(clean: Run) -> None:
+    lattice = lattices(clean)[0]
+    chunked = next(c for c in lattice.cells if c.name.endswith("chunk=chunked, async=sync, pp=1"))
+    assert chunked.figures == ("1 pass", "1 n/a")
+
+
+def measured(metric: str, value: float, bound: float) -> Measurement:
+    return Measurement(metric=metric, value=value, bound=bound)
+
+
+def test_what_allows_nothing_stands_beside_the_worst_that_has_a_size(clean: Run) -> None:
+    rank = measured("rank_inversions", 2.0, 0.0)
+    far = measured("relative_l2", 1.3, 1e-5)
+    margin = tightest([replace(clean.pairs[0], measurements=(rank, far))])
+    assert margin is not None
+    assert margin.heading == "worst against its bound"
+    assert margin.text == (
+        "rank changed (rank_inversions 2, 0 allowed); "
+        "relative_l2 1.3 (130,000 times the bound 1e-5)"
+    )
+    margin = tightest([replace(clean.pairs[0], measurements=(replace(rank, value=0.0),))])
+    assert margin is not None
+    assert (margin.heading, margin.text) == (
+        "closest to its bound",
+        "rank_inversions 0 (0 allowed)",
+    )
 
 
 def test_an_encoder_shows_its_refusals(clean: Run) -> None:
