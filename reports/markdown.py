@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from reports.load import Run
 from reports.view.changes import Change, Changes
 from reports.view.findings import FindingView
+from reports.view.grouping import FindingGroup
 from reports.view.page import Page, build_page
 from reports.view.reasons import Reasons
 from reports.view.text import plural, shortened, visible
@@ -27,8 +28,8 @@ def markdown(run: Run, changes: Changes | None = None) -> str:
     """The whole summary; what does not fit is counted, and stands in the HTML report."""
     page = build_page(run, changes)
     head = "\n\n".join(_head(page))
-    parts = [*_changes(changes), *(_finding(f) for f in page.findings[:MAX_FINDINGS])]
-    left = len(page.findings) + page.more_findings - min(len(page.findings), MAX_FINDINGS)
+    parts = [*_changes(changes), *(_group(g) for g in page.groups[:MAX_FINDINGS])]
+    left = page.more_findings + sum(1 + len(g.variants) for g in page.groups[MAX_FINDINGS:])
     tail = [f"… and {plural(left, 'finding')} more in the report."] if left > 0 else []
     for title, reasons in (
         ("Failures not yet attributed", page.unexplained),
@@ -113,15 +114,27 @@ def _changes(changes: Changes | None) -> list[str]:
     return ["\n\n".join(lines)]
 
 
+def _group(group: FindingGroup) -> str:
+    told = _finding(group.lead)
+    if not group.variants:
+        return told
+    same = span(shortened(group.names, 1_000))
+    return f"{told}\n\nThe same switches and first difference: {same}."
+
+
 def _finding(finding: FindingView) -> str:
     lines = [
         f"### {finding.look.glyph} {finding.look.word} {span(shortened(finding.title, 300))}",
-        f"{span(finding.checkpoint)}, task {span(finding.task)}. Worst: {span(finding.worst)}"
+        f"{span(finding.checkpoint)}, task {span(finding.tasks)}. Worst"
+        + (f" {finding.worst_where}" if finding.worst_where else "")
+        + f": {span(finding.worst)}"
         + (f" ({finding.share})." if finding.share else "."),
         span(finding.fails_when),
     ]
-    if finding.masked_by:
-        lines.append(f"Hidden by {', '.join(span(m) for m in finding.masked_by)}.")
+    if finding.also:
+        lines.append(f"Also: {', '.join(finding.also)}.")
+    if finding.hidden.by:
+        lines.append(f"Hidden by {', '.join(span(str(m)) for m in finding.hidden.by)}.")
     if finding.divergence:
         lines.append(finding.divergence)
     if finding.reproduce:

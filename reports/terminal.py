@@ -50,10 +50,13 @@ def print_summary(run: Run, console: Console) -> None:
     for lattice in page.lattices:
         console.print()
         _print_map(lattice, console)
-    for finding in page.findings[:MAX_FINDINGS]:
+    for group in page.groups[:MAX_FINDINGS]:
         console.print()
-        _print_finding(finding, console)
-    left = len(page.findings) + page.more_findings - MAX_FINDINGS
+        _print_finding(group.lead, console)
+        if group.variants:
+            same = f"  The same switches and first difference: {shortened(group.names, 600)}"
+            console.print(_plain(same))
+    left = page.more_findings + sum(1 + len(g.variants) for g in page.groups[MAX_FINDINGS:])
     if left > 0:
         console.print(_plain(f"… and {plural(left, 'finding')} more in the report.", "dim"))
     for title, reasons in (
@@ -184,10 +187,15 @@ def _print_finding(finding: FindingView, console: Console) -> None:
     )
     share = f" ({finding.share})" if finding.share else ""
     lines = [
-        f"{finding.checkpoint}, task {finding.task}; worst {finding.worst}{share}",
+        f"{finding.checkpoint}, task {finding.tasks}; worst {finding.worst}{share} "
+        f"{finding.worst_where}".rstrip(),
+        *(f"Also: {also}" for also in finding.also),
         finding.fails_when,
-        f"Hidden by: {', '.join(finding.masked_by)}" if finding.masked_by else "",
-        f"Needs: {'; '.join(finding.conditions)}" if finding.conditions else "",
+        f"Hidden by: {', '.join(map(str, finding.hidden.by))}" if finding.hidden.by else "",
+        f"Could not act on this case: {', '.join(finding.hidden.idle)}"
+        if finding.hidden.idle
+        else "",
+        *(f"{name}: {'; '.join(values)}" for name, _, values in finding.conditions.named),
         finding.divergence,
     ]
     for line in filter(None, lines):

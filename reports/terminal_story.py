@@ -44,10 +44,10 @@ def _chapters(story: Story, command: str) -> Iterator[tuple[str, list[str]]]:
     yield "What differs", [f"{finding.title}: worst {finding.worst}{share}"]
     yield "Where first", [finding.divergence or "Not localised: the baseline itself is off."]
     yield "Which switches", [finding.fails_when]
-    hidden = finding.masked_by or ("nothing that was varied",)
+    hidden = tuple(map(str, finding.hidden.by)) or ("nothing that was varied",)
     yield "Hidden by", [", ".join(hidden)]
-    if finding.conditions:
-        yield "Needs", ["; ".join(finding.conditions)]
+    for name, _, values in finding.conditions.named:
+        yield name, ["; ".join(values)]
     yield "Why", [info.cause, f"Planted here as {', '.join(story.plants)}."]
     yield "What would have shown it", [info.lesson]
     more = f"{plural(story.others, 'further finding')} in the report." if story.others else ""

@@ -26,9 +26,10 @@ def ticket(finding: FindingView, setup: Setup) -> str:
 
 def _parts(finding: FindingView, setup: Setup) -> Iterable[str]:
     yield span(shortened(finding.title, 300))
+    at = f" {finding.worst_where}" if finding.worst_where else ""
     yield (
-        f"{finding.look.word} on {span(finding.checkpoint)}, task {span(finding.task)}, found by "
-        "running the same case in different ways. Worst: "
+        f"{finding.look.word} on {span(finding.checkpoint)}, task {span(finding.tasks)}, found by "
+        f"running the same case in different ways. Worst{at}: "
         f"{span(finding.worst)}{f' ({finding.share})' if finding.share else ''}."
     )
     yield "\n".join(f"- {name}: {value}" for name, value in _facts(finding))
@@ -50,15 +51,14 @@ def _parts(finding: FindingView, setup: Setup) -> Iterable[str]:
 
 def _facts(finding: FindingView) -> Iterable[tuple[str, str]]:
     yield "when", span(finding.fails_when)
-    if finding.masked_by:
-        yield "hidden by", ", ".join(span(m) for m in finding.masked_by)
-    if finding.conditions:
-        yield "needs", ", ".join(span(c) for c in finding.conditions)
+    if finding.hidden.by:
+        yield "hidden by", ", ".join(span(str(m)) for m in finding.hidden.by)
+    for name, _, values in finding.conditions.named:
+        yield name.lower(), ", ".join(span(value) for value in values)
     if finding.divergence:
         yield "first difference", finding.divergence
     if finding.oracle:
-        sides = "A is the reference side of the worst comparison, B the other"
-        yield "oracle", f"{finding.oracle} ({sides}.)"
+        yield "oracle", span(finding.oracle)
 
 
 def _truth(finding: FindingView) -> str:

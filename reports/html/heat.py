@@ -20,17 +20,20 @@ class Heat:
 
     low: float
     high: float
+    top: float = math.inf
+    """The largest finite value: what the last step is named by."""
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Heat:
         """The scale of these values, the same for every drawing of one prompt."""
-        logs = [math.log10(v) for v in values if v > 0 and math.isfinite(v)]
+        finite = [v for v in values if v > 0 and math.isfinite(v)]
+        logs = [math.log10(v) for v in finite]
         # Below a hundred-millionth is rounding, whatever else there is.
         low = max(math.floor(min(logs, default=-8)), -9)
         high = max(math.ceil(max(logs, default=0)), low + 1)
         # Where all are alike, all are plain to see: the palest steps are for what is far smaller.
         low = min(low, high - DECADES)
-        return cls(low=low, high=high)
+        return cls(low=low, high=high, top=max(finite, default=math.inf))
 
     def step(self, value: float) -> int:
         """0 for no difference, 1 to STEPS else; what is not finite is the largest."""
@@ -43,4 +46,4 @@ class Heat:
 
     def edge(self, step: int) -> float:
         """The largest value of a step."""
-        return float(10 ** (self.low + step * (self.high - self.low) / STEPS))
+        return min(float(10 ** (self.low + step * (self.high - self.low) / STEPS)), self.top)

@@ -92,9 +92,15 @@ def draw_map(
         num_tokens=count,
         num_layers=len(layers),
         levels=tuple("".join(map(str, row)) for row in levels),
-        scale=tuple(number(float(f"{heat.edge(i):.1g}")) for i in range(1, STEPS + 1)),
+        scale=tuple(_named(heat, i) for i in range(1, STEPS + 1)),
         alternative=_alternative(layers, count, diverges_at),
     )
+
+
+def _named(heat: Heat, step: int) -> str:
+    """A step's largest value: round between decades, exact where it is the largest of all."""
+    edge = heat.edge(step)
+    return number(edge if edge == heat.top else float(f"{edge:.1g}"))
 
 
 def _paths(
@@ -119,6 +125,11 @@ def _alternative(layers: Sequence[Sequence[float]], count: int, first: int | Non
     if not differing:
         return f"{len(layers)} layers by {count:,} tokens: no row differs."
     tokens = [t for t in range(count) if any(not layer[t] <= 0 for layer in layers)]
+    if first is not None and tokens[0] < first:
+        return (
+            f"{len(layers)} layers by {count:,} tokens. Token {first:,} is where the two runs "
+            f"part; tokens {tokens[0]:,} to {tokens[-1]:,} are not equal to the last bit."
+        )
     told = (
         f"{len(layers)} layers by {count:,} tokens. Rows differ from layer {differing[0]} to "
         f"{differing[-1]}, from token {tokens[0]:,} to {tokens[-1]:,}"

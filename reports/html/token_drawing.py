@@ -136,8 +136,15 @@ def _alternative(errors: Sequence[float], edges: Sequence[int], first: int | Non
     """What the drawing shows, for those who cannot see it."""
     differing = [i for i, e in enumerate(errors) if not e <= 0]
     parts = [f"{len(errors):,} tokens, {len(differing):,} of them differ"]
-    if differing:
-        worst = max(differing, key=lambda i: math.inf if math.isnan(errors[i]) else errors[i])
+    worst = max(
+        differing, key=lambda i: math.inf if math.isnan(errors[i]) else errors[i], default=0
+    )
+    if first is not None and differing and differing[0] < first:
+        # Rounding before it: a count of all that differ would say nothing.
+        parts = [f"{len(errors):,} tokens; the two runs part at token {first:,}"]
+        parts.append(f"the largest at {worst:,}")
+        first = None
+    elif differing:
         parts.append(f"the first at {differing[0]:,}, the largest at {worst:,}")
     if first is not None:
         parts.append(f"first divergence at token {first:,}")

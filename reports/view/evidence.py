@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.record import Measurement, PairRecord
+from reports.view.cells import differing
 from reports.view.margins import severity
 from reports.view.text import number, quantity, share_of_bound
 
@@ -35,19 +36,33 @@ def worst_pair(pairs: list[PairRecord], metric: str) -> PairRecord | None:
     return max(pairs, key=how_bad) if pairs else None
 
 
-def oracle(measures: Sequence[Measurement]) -> str:
-    """Never who is wrong: the oracle can be wrong too."""
+def sides(pair: PairRecord) -> tuple[str, str]:
+    """`eager/whole`, `compiled/chunked`: what the two cells differ in; A and B where in nothing."""
+    axes = differing(pair.cell_a, pair.cell_b) if pair.cell_a else ()
+    if not axes:
+        return "A", "B"
+
+    def name(cell: Mapping[str, str]) -> str:
+        values = ((axis, cell.get(axis, "")) for axis in axes)
+        return "/".join(f"{axis}={value}" if value.isdigit() else value for axis, value in values)
+
+    return name(pair.cell_a), name(pair.cell_b)
+
+
+def oracle(measures: Sequence[Measurement], names: tuple[str, str] = ("A", "B")) -> str:
+    """Never who is wrong: the oracle can be wrong too. `names`: reference side, other side."""
+    a, b = names
     values = {m.metric: m.value for m in measures}
     mine, theirs = values.get("oracle_error"), values.get("oracle_error_reference")
     if mine is None or theirs is None:
         return ""
-    told = f"A is {number(theirs)} off, B {number(mine)}"
+    told = f"{a} is {number(theirs)} off, {b} {number(mine)}"
     if mine == theirs:
         return f"Against float64 both sides are equally far: {told}."
-    near, far = ("A", mine / theirs) if theirs < mine else ("B", theirs / mine)
+    near, other = (a, b) if theirs < mine else (b, a)
     if not min(mine, theirs):
         return f"Against float64, {near} is nearer: {told}."
-    other = "B" if near == "A" else "A"
+    far = max(mine, theirs) / min(mine, theirs)
     return f"Against float64, {near} is nearer: {told}; {other} is {number(far)} times as far."
 
 

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.record import Divergence, FindingRecord, Outcome, PairRecord
+from harness.record import FindingRecord, Outcome, PairRecord
 from reports.load import Run
-from reports.view.evidence import MeasureRow, measure_row, oracle, ulps, worst_pair
+from reports.view.conditions import Conditions, conditions
+from reports.view.evidence import MeasureRow, measure_row, oracle, sides, ulps, worst_pair
+from reports.view.hiding import Hidden, hidden
 from reports.view.looks import LOOKS, SEVERITY, Look, state_of
-from reports.view.margins import severity
-from reports.view.prompts import PromptView, prompt_views
-from reports.view.text import number, plain, quantity, share_of_bound, shortened
+from reports.view.margins import COUNTED, severity
+from reports.view.prompts import PromptView, agreement, prompt_views
+from reports.view.text import number, plain, plural, quantity, share_of_bound, shortened
 
 MAX_PROMPTS = 8
 MAX_SCRIPT_CHARACTERS = 40_000
+
+
+CauseKey = tuple[str, ...]
+
+
+def cause_of(finding: FindingRecord) -> CauseKey:
+    """Checkpoint, kind, minimal sets, and the layer and chunk of the first difference.
+
+    A finding that was not localised is alone with those of its kind and sets.
+    """
+    kind = re.search(r"\bkind=([^;]*)", finding.signature)
+    first = finding.first_divergence
+    place = "" if first is None else f"layer {first.layer}, chunk {first.chunk}"
+    sets = sorted("&".join(sorted(map(str, s))) for s in finding.minimal_sets)
+    return finding.checkpoint, kind[1] if kind else finding.metric, "|".join(sets), place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +57,28 @@ class FindingView:
     look: Look
     checkpoint: str
     task: str
+    tasks: str
+    """Of all its comparisons, the shrunk case's first."""
+    policy: str
+    """Stream policy of its signature: `any` where it fails under all that were tried."""
+    cause: CauseKey
     worst: str
+    worst_where: str
+    """Which case the worst value is of, as far as the truth table tells."""
     share: str
+    also: tuple[str, ...]
+    """What else is wrong that allows nothing: `rank changed (0 allowed) in 24 comparisons`."""
     sets: tuple[tuple[str, ...], ...]
     fails_when: str
     order: str
-    masked_by: tuple[str, ...]
-    conditions: tuple[str, ...]
+    hidden: Hidden
+    conditions: Conditions
     divergence: str
     axes: tuple[str, ...]
     truth: tuple[TruthLine, ...]
     measures: tuple[MeasureRow, ...]
+    measured_case: str
+    """The case, in its original size, that `measures` are of."""
     prompts: tuple[PromptView, ...]
     more_prompts: int
     parameters: tuple[tuple[str, str], ...]
@@ -68,6 +97,10 @@ class FindingView:
 def findings(run: Run) -> tuple[FindingView, ...]:
     """Worst first: by outcome, then by how far over its bound."""
     pairs = {pair.pair_id: pair for pair in run.pairs}
+    baseline = {axis.name: axis.baseline for axis in run.manifest.axes}
+    of_checkpoint: dict[str, list[PairRecord]] = {}
+    for pair in run.pairs:
+        of_checkpoint.setdefault(pair.checkpoint, []).append(pair)
     layers = {c.name: c.num_layers for c in run.manifest.checkpoints}
     return tuple(
         _view(
@@ -75,6 +108,7 @@ def findings(run: Run) -> tuple[FindingView, ...]:
             anchor,
             [pairs[i] for i in finding.pairs if i in pairs],
             layers.get(finding.checkpoint),
+            hidden(finding, baseline, of_checkpoint.get(finding.checkpoint, [])),
         )
         for finding, anchor in _anchored(run)
     )
@@ -99,13 +133,18 @@ def _anchored(run: Run) -> list[tuple[FindingRecord, str]]:
 
 
 def _view(
-    finding: FindingRecord, anchor: str, pairs: list[PairRecord], layers: int | None
+    finding: FindingRecord,
+    anchor: str,
+    pairs: list[PairRecord],
+    layers: int | None,
+    masks: Hidden,
 ) -> FindingView:
     worst = worst_pair(pairs, finding.metric)
     measures = () if worst is None else worst.measurements
     unit = next((m.unit for m in measures if m.metric == finding.metric), "")
     bound = "" if finding.bound is None else f", bound {quantity(finding.bound, unit)}"
     prompts = prompt_views(finding)
+    policy = re.search(r"\bpolicy=(.*)", finding.signature)
     return FindingView(
         anchor=anchor,
         finding_id=finding.finding_id,
@@ -113,17 +152,25 @@ def _view(
         look=LOOKS[state_of(finding.outcome)],
         checkpoint=finding.checkpoint,
         task=finding.task,
+        tasks=", ".join(dict.fromkeys((finding.task, *(p.task for p in pairs)))),
+        policy=policy[1] if policy else "",
+        cause=cause_of(finding),
         worst=f"{finding.metric} {quantity(finding.worst, unit)}{bound}",
+        worst_where=_where(finding),
         share=share_of_bound(finding.worst, finding.bound),
+        also=_also(pairs, finding.metric),
         sets=tuple(tuple(map(str, s)) for s in finding.minimal_sets),
         fails_when=fails_when(finding.minimal_sets),
         order=_order(finding.minimal_sets),
-        masked_by=tuple(map(str, finding.masked_by)),
-        conditions=tuple(map(str, finding.conditions)),
-        divergence=_divergence(finding.first_divergence, layers),
+        hidden=masks,
+        conditions=conditions(
+            finding.conditions, any_policy=policy is not None and policy[1] == "any"
+        ),
+        divergence=_divergence(finding, layers),
         axes=_axes(finding),
         truth=_truth(finding, unit),
         measures=tuple(measure_row(m) for m in measures),
+        measured_case="" if worst is None else worst.case_id,
         prompts=tuple(prompts[:MAX_PROMPTS]),
         more_prompts=max(0, len(prompts) - MAX_PROMPTS),
         parameters=tuple(
@@ -133,43 +180,13 @@ def _view(
         reproduce=finding.reproduce,
         script=shortened(finding.script, MAX_SCRIPT_CHARACTERS),
         signature=finding.signature,
-        oracle=oracle(measures),
+        oracle="" if worst is None else oracle(measures, sides(worst)),
         ulps=ulps(pairs),
         compared_with=(
             None
             if worst is None
             else (finding.checkpoint, str(worst.tier), finding.task, finding.metric)
         ),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """Findings that fail under the same switches; where the worst of them stands."""
-
-    fails_when: str
-    anchor: str
-    findings: int
-    checkpoints: tuple[str, ...]
-    worst: str
-    share: str
-
-
-def causes(found: Sequence[FindingView]) -> tuple[Cause, ...]:
-    """In the order of the findings, which is worst first."""
-    grouped: dict[str, list[FindingView]] = {}
-    for finding in found:
-        grouped.setdefault(finding.fails_when, []).append(finding)
-    return tuple(
-        Cause(
-            fails_when=when,
-            anchor=own[0].anchor,
-            findings=len(own),
-            checkpoints=tuple(dict.fromkeys(f.checkpoint for f in own)),
-            worst=own[0].worst,
-            share=own[0].share,
-        )
-        for when, own in grouped.items()
     )
 
 
@@ -189,7 +206,32 @@ def _order(sets: Sequence[Sequence[str]]) -> str:
     return f"An interaction of {largest} switches: none of them fails alone."
 
 
-def _divergence(found: Divergence | None, layers: int | None) -> str:
+def _where(finding: FindingRecord) -> str:
+    seen = [
+        row.value
+        for row in finding.truth_table
+        if row.outcome is Outcome.FAIL and row.value is not None
+    ]
+    if not seen:
+        return ""
+    return "in the shrunk case" if finding.worst in seen else "in another case of the run"
+
+
+def _also(pairs: Sequence[PairRecord], metric: str) -> tuple[str, ...]:
+    counted = Counter(
+        m.metric
+        for pair in pairs
+        for m in pair.measurements
+        if m.exceeded and m.bound == 0 and m.metric in COUNTED and m.metric != metric
+    )
+    return tuple(
+        f"{COUNTED[name]} (0 allowed) in {plural(n, 'comparison')}"
+        for name, n in counted.most_common()
+    )
+
+
+def _divergence(finding: FindingRecord, layers: int | None) -> str:
+    found = finding.first_divergence
     if found is None:
         return ""
     if found.layer == 0:
@@ -201,7 +243,7 @@ def _divergence(found: Divergence | None, layers: int | None) -> str:
     return (
         f"Step {found.step}, chunk {found.chunk} of prompt {found.prompt} (counted from 0): "
         f"{where}, at token {found.token:,}. Relative L2 there: {number(found.relative_l2)}. "
-        "Everything before agrees."
+        f"{agreement(finding, found.prompt) or 'Everything before agrees.'}"
     )
 
 

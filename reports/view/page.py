@@ -9,7 +9,8 @@ from reports.load import Run
 from reports.view.case_index import CaseIndex, case_index
 from reports.view.changes import Changes
 from reports.view.coverage import Coverage, coverage
-from reports.view.findings import Cause, FindingView, causes, findings
+from reports.view.findings import FindingView, findings
+from reports.view.grouping import Cause, FindingGroup, causes, grouped
 from reports.view.kills import KillMatrix, kill_matrix
 from reports.view.lattice import Lattice, lattices
 from reports.view.metrics import explained
@@ -36,6 +37,8 @@ class Page:
     kills: KillMatrix | None
     false_alarms: str
     findings: tuple[FindingView, ...]
+    groups: tuple[FindingGroup, ...]
+    """The same findings, those that look like one cause together."""
     causes: tuple[Cause, ...]
     more_findings: int
     unexplained: Reasons
@@ -57,6 +60,7 @@ class Page:
 
 def build_page(run: Run, changes: Changes | None = None) -> Page:
     found = findings(run)
+    groups = grouped(found[:MAX_FINDINGS])
     return Page(
         verdict=verdict(run),
         proof=proof(run),
@@ -65,8 +69,9 @@ def build_page(run: Run, changes: Changes | None = None) -> Page:
         cases=case_index(run, {f.finding_id: f.anchor for f in reversed(found[:MAX_FINDINGS])}),
         kills=kill_matrix(run.kills),
         false_alarms=false_alarms(run),
-        findings=found[:MAX_FINDINGS],
-        causes=causes(found[:MAX_FINDINGS]),
+        findings=tuple(f for group in groups for f in (group.lead, *group.variants)),
+        groups=groups,
+        causes=causes(groups, found[:MAX_FINDINGS]),
         more_findings=max(0, len(found) - MAX_FINDINGS),
         unexplained=unexplained_failures(run),
         errors=reasons_of(run, Outcome.ERROR),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from harness.record import FindingRecord, Json
-from reports.view.text import plain, plural, shortened, visible
+from reports.view.text import number, plain, plural, shortened, visible
 
 MAX_PROMPT_CHARACTERS = 600
 
@@ -32,6 +32,8 @@ class PromptView:
     edges: tuple[int, ...]
     """Token positions at which a chunk begins."""
     diverges_at: int | None
+    agreement: str
+    """What the tokens before the first difference show; empty where that is not known."""
 
 
 def prompt_views(finding: FindingRecord) -> list[PromptView]:
@@ -51,10 +53,31 @@ def prompt_views(finding: FindingRecord) -> list[PromptView]:
                 pieces=_at(finding.token_texts, i),
                 edges=_at(finding.chunk_edges, i),
                 diverges_at=first.token if first is not None and first.prompt == i else None,
+                agreement=agreement(finding, i),
             )
         )
     # The prompt with the largest error comes first; the rest keep their order.
     return sorted(views, key=lambda p: -_largest(p.errors))
+
+
+def agreement(finding: FindingRecord, prompt: int) -> str:
+    """Whether tokens before the first difference agree: to the last bit, or but for rounding."""
+    first, errors = finding.first_divergence, _at(finding.token_errors, prompt)
+    if first is None or first.prompt != prompt or not 0 < first.token < len(errors):
+        return ""
+    top = _largest(errors[: first.token])
+    before = "token 0" if first.token == 1 else f"tokens 0 to {first.token - 1:,}"
+    if top <= 0:
+        return f"Token {first.token:,} is the first that differs; {before} agree to the last bit."
+    if finding.bound is not None and top <= finding.bound:
+        return (
+            f"Token {first.token:,} is the first beyond the bound; {before} differ only by "
+            f"rounding (at most {number(top)})."
+        )
+    return (
+        f"Token {first.token:,} is where they part; by the last layer {before} differ too, by up "
+        f"to {number(top)}."
+    )
 
 
 def _at(rows: tuple[tuple[T, ...], ...], index: int) -> tuple[T, ...]:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from harness.record import Comparison, Outcome, exit_code
 from reports.load import Run
 from reports.view.bounds import interval, upper
+from reports.view.findings import cause_of
 from reports.view.looks import LOOKS, SEVERITY, Look, state_of
 from reports.view.text import number, percent, plural
 
@@ -110,10 +111,16 @@ def _words(run: Run, counts: Counter[Outcome], *, code: int, safety: Safety) -> 
         )
     if safety is Safety.UNSAFE:
         failed = counts[Outcome.FAIL]
+        found, causes = len(run.findings), len({cause_of(f) for f in run.findings})
+        together = (
+            f", {plural(causes, 'cause')} by their switches and first difference"
+            if causes < found
+            else ""
+        )
         return (
             "The answers depend on how it is run",
             f"{failed:,} of {pairs} {'differs' if failed == 1 else 'differ'} by more than the "
-            f"bound allows; {plural(len(run.findings), 'finding')} below."
+            f"bound allows; {plural(found, 'finding')} below{together}."
             + "".join(f" {d.reason}." for d in run.drifts if d.outcome is Outcome.FAIL),
         )
     if run.interrupted:

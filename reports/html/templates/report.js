@@ -147,6 +147,11 @@
         article.hidden = !wanted.every((word) => texts[i].includes(word));
         shown += !article.hidden;
       });
+      // What is folded unfolds where a search finds it, and goes where nothing in it is left.
+      for (const fold of document.querySelectorAll(".variants")) {
+        fold.hidden = !fold.querySelector(".finding:not([hidden])");
+        fold.open = wanted.length > 0 && !fold.hidden;
+      }
       count.textContent = `${shown} of ${articles.length} findings`;
     });
   }

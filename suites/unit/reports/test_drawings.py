@@ -50,6 +50,15 @@ def test_a_map_of_thousands_is_few_elements() -> None:
     assert [e.label for e in shape.edges] == ["64", "128"]
 
 
+def test_the_last_step_is_named_by_the_largest_of_all() -> None:
+    heat = Heat.of([1e-6, 1.12])
+    assert heat.edge(STEPS) == heat.edge(heat.step(1.12)) == 1.12
+    shape = draw_map([[1e-6, 1.12]], (), 1)
+    assert shape is not None
+    assert shape.scale[-1] == "1.12"
+    assert "Token 1 is where the two runs part" in shape.alternative
+
+
 def test_nothing_recorded_is_no_map() -> None:
     assert draw_map((), (), None) is None
     assert draw_map(((), ()), (), None) is None

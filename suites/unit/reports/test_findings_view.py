@@ -66,8 +66,10 @@ def test_the_truth_table_marks_the_failing_set_only_where_it_is_whole(failing: R
 def test_the_view_names_where_it_starts_and_what_hides_it(failing: Run) -> None:
     view = findings(failing)[0]
     assert "layer 1 of 4, at token 128" in view.divergence
-    assert view.masked_by == ("inputs=ring", "stream_policy=immediate")
-    assert view.conditions[0] == "stream_policy=paced(2)"
+    assert [h.value for h in view.hidden.by] == ["inputs=ring", "stream_policy=immediate"]
+    assert view.conditions.requires[0] == "paced(2)"
+    assert view.worst_where == "in the shrunk case"
+    assert view.measured_case in {pair.case_id for pair in failing.pairs}
     assert view.order.startswith("An interaction of 2 switches")
     assert view.share == "113,000 times the bound"
     assert {"relative_l2", "oracle_ratio"} <= {m.metric for m in view.measures}
