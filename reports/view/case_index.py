@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from harness.record import CaseRecord, Json, Outcome, PairRecord
 from reports.load import Run
 from reports.view.cells import in_words
 from reports.view.looks import SEVERITY, State, worst
-from reports.view.margins import severity
+from reports.view.margins import COUNTED, severity
 from reports.view.prompts import prompt_text
 from reports.view.text import shortened, visible
 
@@ -33,6 +34,8 @@ class CaseLine:
     """Tokens of its prompts."""
     share: float
     """Largest value / bound of its comparisons; -1 where none has a bound."""
+    over: str
+    """What an infinite share means: `rank changed (0 allowed)`, `infinite`; else empty."""
     boundaries: tuple[str, ...]
     findings: tuple[str, ...]
     """Anchors of the findings that hold one of its comparisons."""
@@ -67,7 +70,7 @@ class CaseIndex:
                 at(line.task),
                 at(str(line.state)),
                 line.lengths,
-                float(f"{line.share:.3g}") if line.share < float("inf") else "over",
+                float(f"{line.share:.3g}") if line.share < float("inf") else line.over,
                 [at(b) for b in line.boundaries],
                 [at(f) for f in line.findings],
                 line.excerpt,
@@ -109,6 +112,7 @@ def _line(
         state=state,
         lengths=" + ".join(lengths),
         share=max((severity(m.value, m.bound) for p in pairs for m in p.measurements), default=-1),
+        over=visible(_over(pairs)),
         boundaries=tuple(visible(b) for b in dict.fromkeys(case.boundaries)),
         findings=tuple(
             dict.fromkeys(
@@ -120,6 +124,14 @@ def _line(
         excerpt=" ".join(prompt_text(prompts[0])[:EXCERPT].split()),
         note=visible(shortened(_note(state, pairs), MAX_NOTE)),
     )
+
+
+def _over(pairs: Sequence[PairRecord]) -> str:
+    over = [m for p in pairs for m in p.measurements if math.isinf(severity(m.value, m.bound))]
+    counted = next((m for m in over if m.bound == 0 and math.isfinite(m.value)), None)
+    if counted is not None:
+        return f"{COUNTED.get(counted.metric, counted.metric)} (0 allowed)"
+    return "infinite" if over else ""
 
 
 def _note(state: State, pairs: Sequence[PairRecord]) -> str:

@@ -204,8 +204,7 @@
       }
       if (r[9]) notes.append(element("br"), element("span", r[9], "quiet"));
       let share = r[5] < 0 ? "" : String(r[5]);
-      if (r[5] === "over") share = "infinite";
-      else if (r[5] >= 1e4) share = r[5].toExponential(2).replace("e+", "e");
+      if (r[5] >= 1e4) share = r[5].toExponential(2).replace("e+", "e");
       line.append(head, state, model, element("td", r[4], "num"), element("td", share, "num"), notes, element("td", r[8], "mono"));
       return line;
     };

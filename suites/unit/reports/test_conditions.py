@@ -14,6 +14,7 @@ from harness.record import Comparison, FindingRecord, Measurement, Outcome, Pair
 from reports.html.render import render_text
 from reports.load import Run, load_run
 from reports.markdown import markdown
+from reports.view.case_index import case_index
 from reports.view.conditions import conditions
 from reports.view.evidence import oracle, sides
 from reports.view.findings import findings
@@ -214,3 +215,18 @@ def test_all_tasks_are_named_and_what_allows_nothing_is_told(failing: Run) -> No
     assert view.tasks.startswith("classify, ")
     assert "score" in view.tasks
     assert view.also == ("rank changed (0 allowed) in 1 comparison",)
+
+
+def test_a_case_over_what_allows_nothing_says_so(failing: Run) -> None:
+    one = failing.findings[0]
+    rank = Measurement(metric="rank_inversions", value=2.0, bound=0.0)
+    pairs = tuple(
+        replace(p, measurements=(*p.measurements, rank))
+        if (p.checkpoint, p.pair_id) == (one.checkpoint, one.pairs[0])
+        else p
+        for p in failing.pairs
+    )
+    index = case_index(replace(failing, pairs=pairs), {})
+    assert index.lines[0].over == "rank changed (0 allowed)"
+    assert index.packed()["rows"][0][5] == "rank changed (0 allowed)"
+    assert {line.over for line in index.lines[1:]} == {""}
