@@ -147,13 +147,15 @@ NORM: Mapping[str, Tolerance] = {
 _CAPS: Mapping[str, float] = {
     "float64": 1e-12,
     "float32": 1e-5,
-    "float16": 1.2e-2,
-    "bfloat16": 6e-2,
+    "float16": 2.3e-2,
+    "bfloat16": 1.72e-1,
 }
 _CAP_WHY = (
     "the baseline is at most twice as far from float64 as a trusted twin and never beyond this "
-    "cap: float32 1e-5 relative is the project's acceptance bar; half precision is held to 3 times "
-    "(float16) and 1.8 times (bfloat16) what a 12-layer model of width 256 measured at most"
+    "cap: float32 1e-5 relative is the project's acceptance bar; half precision is held to twice "
+    "what Hugging Face's own measured at most, 0.0112 in float16 and 0.0855 in bfloat16 (four "
+    "generated decoders, 60 prompts of 1 to 119 tokens each, seed 0: pytest -m bench "
+    "suites/bench/test_half_precision.py)"
 )
 _TOKENS_WHY = "; twice that for the worst of many rows (measured 1.5 to 2.3 x the pooled row's)"
 _SCORE_WHY = "; a score is held to the acceptance bar's 2e-5 absolute in float32"
