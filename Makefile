@@ -28,7 +28,7 @@ GPU_SUITES := suites/gpu suites/kernels $(addprefix suites/unit/,attention kerne
 GPU_WORKERS ?= 8
 RUN ?=
 
-.PHONY: help setup parity test test-gpu lint fmt types arch check bench load mutants models report faults \
+.PHONY: help setup parity test test-gpu test-nightly lint fmt types arch check bench load mutants models report faults \
 	screenshots first-run reference vllm-cpu lock clean
 
 help: ## List the verbs
@@ -57,6 +57,9 @@ parity: $(READY) ## Judge the engine: profile pr, on real checkpoints where they
 test: $(READY) ## Run every suite; ends with pytest's closing line
 	@DEBIAN_FRONTEND=noninteractive .ci/browser
 	$(BIN)/python -m pytest suites -n $(WORKERS)
+
+test-nightly: $(READY) ## Run the tests that take minutes, which `make test` leaves out
+	$(BIN)/python -m pytest suites -n $(WORKERS) -m nightly
 
 # No environment is made: a machine with a GPU has its torch. Packages that it lacks are the reason
 # for what suites/conftest.py leaves out, aloud.

@@ -124,7 +124,7 @@ def test_redacted_records_hold_no_prompt(place: Path) -> None:
     [
         ("model = 'tiny-qwen3'\ncolour = 1\n", "unknown key ['colour']"),
         ("system = 'engine'\n", "which model?"),
-        (PLAIN + "[cell]\ntp = 2\n", "unknown axis 'tp'"),
+        (PLAIN + "[cell]\ndp = 2\n", "unknown axis 'dp'"),
         (PLAIN + "[cell]\npp = 3\n", "pp='3' is unknown"),
         ("model = 'tiny-qwen3'\n[sizes]\nchunk = 'x'\n", "whole numbers"),
         ("model = ", "cannot read a deployment"),

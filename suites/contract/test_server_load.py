@@ -90,6 +90,7 @@ def test_a_wrong_row_under_load_is_seen(tmp_path: Path, tier: Tier, plugin: str)
     assert not heard.failures
 
 
+@pytest.mark.nightly
 def test_ranks_killed_under_load_cost_no_row_and_then_the_server(tmp_path: Path) -> None:
     asked, heard = questions(batch_invariant=True), Heard()
     options = (*LONG, "--batch-invariant", "--pp", "2", "--executor", "processes")

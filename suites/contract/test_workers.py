@@ -169,6 +169,7 @@ def test_a_case_that_kills_its_worker_costs_itself_only(tmp_path: Path) -> None:
     assert set(prompts_of(records)) == ended
 
 
+@pytest.mark.nightly
 def test_a_job_that_loses_workers_again_and_again_is_given_up(tmp_path: Path) -> None:
     cases = (*(of_tokens(LONG, n) for n in range(1, 5)), ONE_CASE)
     end, records = campaign(tmp_path, "kill_worker_on_long_prompt", "tiny-bert", cases=cases)

@@ -113,7 +113,17 @@ class Family:
         return [record for record in verdicts if isinstance(record, PairRecord)]
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+EVERY_DAY = ("tiny-qwen3", "tiny-bert")
+"""A decoder and an encoder; the other families take two minutes together, and run at night."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        name if name in EVERY_DAY else pytest.param(name, marks=pytest.mark.nightly)
+        for name in FAMILIES
+    ],
+)
 def family(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Family]:

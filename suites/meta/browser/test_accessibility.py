@@ -21,7 +21,7 @@ def violations(page: object) -> list[str]:
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["clean", "failing"])
+@pytest.mark.parametrize("name", [pytest.param("clean", marks=pytest.mark.nightly), "failing"])
 def test_axe_finds_nothing(
     visit: Callable[..., Visit], reports: dict[str, Path], name: str, scheme: str, width: int
 ) -> None:
