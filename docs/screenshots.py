@@ -71,9 +71,9 @@ def take(clean: Path, failing: Path, output: Path) -> list[Path]:
         )
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
-        page.goto(pages["clean"].as_uri())
+        page.goto(pages["clean"].resolve().as_uri())
         shots = [_whole(page, output / "clean.png")]
-        page.goto(pages["failing"].as_uri())
+        page.goto(pages["failing"].resolve().as_uri())
         shots.append(_part(page, ".finding", output / "failing.png", down_to=".finding .truth"))
         shots.append(_part(page, ".prompt-view", output / "tokens.png"))
         shots.append(_part(page, "#changed", output / "regression.png"))
