@@ -59,6 +59,7 @@ def test_completion_completes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.stdout.split() == ["gate"], done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)  # every module is loaded, torch and its compiler with them
 def test_the_reference_is_built_from_docstrings(tmp_path: Path) -> None:
     """As `make reference` does; what a page shows it has with it."""

@@ -48,6 +48,7 @@ def cut(folder: Path, cases: int) -> None:
     (folder / "records.jsonl").write_bytes(b"".join(lines[:kept]) + lines[kept][:25])
 
 
+@pytest.mark.nightly
 def test_a_killed_run_goes_on(capfd: pytest.CaptureFixture[str], home: Path) -> None:
     assert parity(capfd, *ASKED).code == 0
     folder = only_run(home)

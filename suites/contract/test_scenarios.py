@@ -30,6 +30,7 @@ def test_stories_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert SCENARIOS[STORY].title in answer.out
 
 
+@pytest.mark.nightly
 def test_another_name_is_refused_with_the_valid_ones(capsys: pytest.CaptureFixture[str]) -> None:
     answer = parity(capsys, "scenario", "no-such-story")
     assert answer.code == 2

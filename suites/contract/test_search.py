@@ -10,6 +10,7 @@ from harness.campaign.workbench import read_cases
 from suites.contract.command import parity
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_the_hardest_cases_join_a_corpus(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

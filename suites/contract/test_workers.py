@@ -127,6 +127,7 @@ def assert_says(text: str, pattern: str) -> None:
 # --------------------------------------------------------------------------- workers of a campaign
 
 
+@pytest.mark.nightly
 def notices(records: Sequence[Record]) -> list[str]:
     return [record.text for record in records if isinstance(record, NoticeRecord)]
 
@@ -208,6 +209,7 @@ if __name__ == "__main__":
 """Waits for a worker that waits for a rank that never answers."""
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(TEST_TIMEOUT_S)
 def test_no_process_outlives_a_killed_driver(tmp_path: Path) -> None:
     script, log, mark = tmp_path / "driver.py", tmp_path / "log", tmp_path / "hangs"

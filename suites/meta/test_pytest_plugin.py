@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PINNED = ("MKL_CBWR", "CI")
 
@@ -55,6 +57,7 @@ def fresh_run(folder: Path, *options: str, **environment: str) -> Run:
     )
 
 
+@pytest.mark.nightly
 def test_seed_decides_the_cases(tmp_path: Path) -> None:
     first, again = fresh_run(tmp_path), fresh_run(tmp_path)
     assert first.drawn
@@ -65,6 +68,7 @@ def test_seed_decides_the_cases(tmp_path: Path) -> None:
     assert "seed 7 (again with --parity-seed=7), hypothesis profile parity," in other.header
 
 
+@pytest.mark.nightly
 def test_ci_fixes_the_cases_unless_a_seed_is_given(tmp_path: Path) -> None:
     first, again = fresh_run(tmp_path, CI="true"), fresh_run(tmp_path, CI="true")
     assert first.drawn

@@ -160,7 +160,9 @@ def test_drawn_interleavings_change_no_bit(
     "way",
     [
         Way(mode="eager", asynchronous=True, policy="lag(copy@last)", inputs="ring"),
-        Way(mode="compiled", policy="threaded", inputs="fenced"),
+        pytest.param(
+            Way(mode="compiled", policy="threaded", inputs="fenced"), marks=pytest.mark.nightly
+        ),
     ],
     ids=lambda way: way.mode,
 )

@@ -172,10 +172,8 @@ def test_yes_no_logit_is_within_twice_hugging_face(world: World, way: Way) -> No
     assert max(off) <= SCORE
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [mode if mode == "eager" else pytest.param(mode, marks=pytest.mark.nightly) for mode in MODES],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("mode", MODES)
 def test_batch_invariant_is_bitwise_over_chunk_sizes(world: World, mode: str) -> None:
     tokens = world.texts[-1].token_ids[:INVARIANT_TOKENS]
     assert len(tokens) == INVARIANT_TOKENS
