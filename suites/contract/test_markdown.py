@@ -103,7 +103,12 @@ def test_a_summary_tells_what_to_do(loaded: dict[str, Run]) -> None:
 def test_a_summary_fits_the_limit(loaded: dict[str, Run]) -> None:
     long = finding(CHECKPOINTS[0], ())
     many = tuple(
-        replace(long, finding_id=f"F-{i}", reproduce="parity replay " + "x" * 200_000)
+        replace(
+            long,
+            finding_id=f"F-{i}",
+            minimal_sets=((f"switch{i}=on",),),  # no two look like one cause
+            reproduce="parity replay " + "x" * 200_000,
+        )
         for i in range(20)
     )
     text = markdown(replace(loaded["failing"], findings=many))

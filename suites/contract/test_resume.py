@@ -48,7 +48,6 @@ def cut(folder: Path, cases: int) -> None:
     (folder / "records.jsonl").write_bytes(b"".join(lines[:kept]) + lines[kept][:25])
 
 
-@pytest.mark.nightly
 def test_a_killed_run_goes_on(capfd: pytest.CaptureFixture[str], home: Path) -> None:
     assert parity(capfd, *ASKED).code == 0
     folder = only_run(home)
@@ -67,6 +66,7 @@ def test_a_killed_run_goes_on(capfd: pytest.CaptureFixture[str], home: Path) -> 
     assert f"{folder.name} ran to its end; `parity judge {folder.name}` judges it" in again.told
 
 
+@pytest.mark.nightly
 def test_time_ends_and_more_time_goes_on(capfd: pytest.CaptureFixture[str], home: Path) -> None:
     answer = parity(capfd, *ASKED, "--minutes", "0")
     folder = only_run(home)

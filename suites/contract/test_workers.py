@@ -127,11 +127,11 @@ def assert_says(text: str, pattern: str) -> None:
 # --------------------------------------------------------------------------- workers of a campaign
 
 
-@pytest.mark.nightly
 def notices(records: Sequence[Record]) -> list[str]:
     return [record.text for record in records if isinstance(record, NoticeRecord)]
 
 
+@pytest.mark.nightly
 def test_a_dead_worker_costs_its_own_checkpoint_only(tmp_path: Path) -> None:
     end, records = campaign(tmp_path, "kill_encoder_worker", "tiny-bert", "tiny-qwen3")
     (text,) = notices(records)
