@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,20 +49,21 @@ class Rivalry:
         default_factory=lambda: {name: Tally() for name in (OURS, *(r.name for r in RIVALS))}
     )
 
-    def add(self, compared: int, called: Mapping[str, int], *, fault: str | None) -> None:
-        """Count pairs that each rule called different: kills of `fault`, or false alarms."""
-        if fault is None:
+    def add(self, compared: int, called: Mapping[str, int], *, faults: Collection[str]) -> None:
+        """Count pairs that each rule called different: kills of `faults`, or without any, false
+        alarms."""
+        if not faults:
             self.legitimate += compared
         elif compared:
             self.changed += compared
-            self.faults.add(fault)
+            self.faults.update(faults)
         for name, number in called.items():
             tally = self.rules[name]
-            if fault is None:
+            if not faults:
                 tally.false_alarms += number
             else:
                 tally.kills += number
-                tally.faults.update((fault,) if number else ())
+                tally.faults.update(faults if number else ())
 
     @property
     def measured(self) -> bool:
@@ -123,18 +124,10 @@ def rivalry(folders: Sequence[Path]) -> tuple[Rivalry, ...]:
             for seen in compare(cases, pairs, dtypes[name], store)
         ):
             tally = found.setdefault(compared.dtype, Rivalry(dtype=compared.dtype))
-            if not manifest.plants:
-                tally.legitimate += 1
-                for name, accepted in compared.verdicts.items():
-                    tally.rules[name].false_alarms += not accepted
+            if manifest.plants and not compared.one_side_changed(right):
                 continue
-            if not compared.one_side_changed(right):
-                continue
-            tally.changed += 1
-            tally.faults.update(manifest.plants)
-            for name, accepted in compared.verdicts.items():
-                tally.rules[name].kills += not accepted
-                tally.rules[name].faults.update(() if accepted else manifest.plants)
+            called = {name: not accepted for name, accepted in compared.verdicts.items()}
+            tally.add(1, called, faults=manifest.plants)
     return tuple(found[dtype] for dtype in sorted(found))
 
 

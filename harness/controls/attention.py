@@ -85,28 +85,25 @@ def _as_set(attend: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     return counted
 
 
-def _written_out(block: Any, *args: Any) -> torch.Tensor:
+@_as_set
+def _written_out(
+    block: Any,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cache: LayerCache,
+    meta: AttentionMetadata,
+    window: int,
+) -> torch.Tensor:
     """Attention by the specification's three operations."""
+    from engine.attention import paged_attention  # noqa: PLC0415 - only where a rank runs
 
-    def attend(
-        block: Any,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        cache: LayerCache,
-        meta: AttentionMetadata,
-        window: int,
-    ) -> torch.Tensor:
-        from engine.attention import paged_attention  # noqa: PLC0415 - only where a rank runs
-
-        attended: torch.Tensor = paged_attention(
-            *(q, k, v, cache.keys, cache.values),
-            *(meta.row_offsets, meta.context_starts, meta.block_tables, meta.slot_mapping),
-            *(cache.block_size, block.scale, block.causal, window, "naive", block.batch_invariant),
-        )
-        return attended
-
-    return _as_set(attend)(block, *args)
+    attended: torch.Tensor = paged_attention(
+        *(q, k, v, cache.keys, cache.values),
+        *(meta.row_offsets, meta.context_starts, meta.block_tables, meta.slot_mapping),
+        *(cache.block_size, block.scale, block.causal, window, "naive", block.batch_invariant),
+    )
+    return attended
 
 
 def _in_tiles(runner: Runner, tile: int) -> Undo:

@@ -73,7 +73,7 @@ class KillMatrix:
         found: dict[str, Rivalry] = {}
         for kill in (*self.clean, *self.controls, *self.kills):
             tally = found.setdefault(kill.dtype, Rivalry(dtype=kill.dtype))
-            tally.add(kill.compared, kill.called, fault=kill.name if kill in self.kills else None)
+            tally.add(kill.compared, kill.called, faults=(kill.name,) if kill in self.kills else ())
         return tuple(found[dtype] for dtype in sorted(found))
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,12 @@ class Answer:
     @property
     def told(self) -> str:
         return " ".join((self.out + self.err).split())
+
+
+def only_run(home: Path) -> Path:
+    """The folder of the one run in a PARITY_HOME."""
+    (folder,) = (home / "runs").iterdir()
+    return folder
 
 
 def parity(capture: pytest.CaptureFixture[str], *arguments: str) -> Answer:

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from reports.load import Run, load_run
-from suites.unit.reports.fixtures import (
-    clean_run,
-    empty_run,
-    failing_run,
-    hostile_run,
-    interrupted_run,
-)
-from suites.unit.reports.parts import RecordedRun
+from suites.unit.reports.fixtures import every_kind
 
-RUNS: dict[str, Callable[[], RecordedRun]] = {
-    "clean": lambda: clean_run(num_cases=2),
-    "failing": lambda: failing_run(num_cases=3),
-    "interrupted": interrupted_run,
-    "empty": empty_run,
-    "hostile": hostile_run,
-}
+RUNS = every_kind(clean=2, failing=3)
 ACTING = set("\x00\x07\x1b\u202e")
 """Characters that do something to a terminal or to the order of what is read."""
 

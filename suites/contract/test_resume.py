@@ -10,7 +10,7 @@ import pytest
 
 from harness.campaign.resume import unfinished
 from harness.record import CaseEndRecord, EndRecord, PairRecord, RunWriter, read_records
-from suites.contract.command import parity
+from suites.contract.command import only_run, parity
 
 ASKED = ("run", "--model", "tiny-bert", "--only", "pp", "--size", "cases=5", "--seed", "3")
 
@@ -19,11 +19,6 @@ ASKED = ("run", "--model", "tiny-bert", "--only", "pp", "--size", "cases=5", "--
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
     monkeypatch.setenv("PARITY_HOME", str(folder))
-    return folder
-
-
-def only_run(home: Path) -> Path:
-    (folder,) = (home / "runs").iterdir()
     return folder
 
 

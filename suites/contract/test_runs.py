@@ -15,7 +15,7 @@ from harness.checkpoints.catalogue import path_of
 from harness.record import ExecutionRecord, Outcome, read_records
 from reports.load import Run, load_run
 from suites.contract import damage
-from suites.contract.command import parity
+from suites.contract.command import only_run, parity
 from suites.contract.sessions import TEST_TIMEOUT_S, end_session, left_of, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,11 +26,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty place for runs."""
     folder = tmp_path / "home"
     monkeypatch.setenv("PARITY_HOME", str(folder))
-    return folder
-
-
-def only_run(home: Path) -> Path:
-    (folder,) = (home / "runs").iterdir()
     return folder
 
 

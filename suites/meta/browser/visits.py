@@ -6,28 +6,14 @@ Needs a Chromium, which `make test` brings where it can; else these tests fail a
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from suites.unit.reports.fixtures import (
-    clean_run,
-    empty_run,
-    failing_run,
-    hostile_run,
-    interrupted_run,
-)
-from suites.unit.reports.parts import RecordedRun
+from suites.unit.reports.fixtures import every_kind
 
-RUNS: dict[str, Callable[[], RecordedRun]] = {
-    "clean": lambda: clean_run(num_cases=2),
-    "failing": lambda: failing_run(num_cases=2),
-    "interrupted": interrupted_run,
-    "empty": empty_run,
-    "hostile": hostile_run,
-}
+RUNS = every_kind(clean=2, failing=2)
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

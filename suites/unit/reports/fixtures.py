@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from harness.record import (
@@ -254,3 +254,14 @@ def many_cases(count: int) -> Run:
         pairs=tuple(pairs),
         end=end(records),
     )
+
+
+def every_kind(*, clean: int, failing: int) -> dict[str, Callable[[], RecordedRun]]:
+    """Name -> a run of that kind; `clean` and `failing`: how many cases theirs have."""
+    return {
+        "clean": lambda: clean_run(num_cases=clean),
+        "failing": lambda: failing_run(num_cases=failing),
+        "interrupted": interrupted_run,
+        "empty": empty_run,
+        "hostile": hostile_run,
+    }

@@ -7,7 +7,6 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,23 +18,12 @@ from reports.html.render import render_text
 from reports.load import Run, load_run
 from suites.unit.reports.fixtures import (
     HOSTILE,
-    clean_run,
-    empty_run,
-    failing_run,
-    hostile_run,
-    interrupted_run,
+    every_kind,
     large_run,
 )
 from suites.unit.reports.html_reader import Document, read_html
-from suites.unit.reports.parts import RecordedRun
 
-RUNS: dict[str, Callable[[], RecordedRun]] = {
-    "clean": lambda: clean_run(num_cases=3),
-    "failing": lambda: failing_run(num_cases=3),
-    "interrupted": interrupted_run,
-    "empty": empty_run,
-    "hostile": hostile_run,
-}
+RUNS = every_kind(clean=3, failing=3)
 MAX_BYTES = 5 * 1024 * 1024
 
 
