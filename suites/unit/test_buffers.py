@@ -1,4 +1,8 @@
-"""Staging slots: handed out in turn, never before their last reader is done."""
+"""Staging slots: handed out in turn, never before their last reader is done.
+
+Passes wrongly if no load ran late enough to see its slot overwritten. Ruled out by
+suites/meta/test_suites_can_fail.py: `staging-is-not-waited-for`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Buckets: every step fits one, the one it is given is the least, and little of it is padding."""
+"""Buckets: every step fits one, the one it is given is the least, and little of it is padding.
+
+Passes wrongly if any bucket that is large enough was accepted. Ruled out by
+suites/meta/test_suites_can_fail.py: `every-step-gets-the-largest-bucket`.
+"""
 
 from __future__ import annotations
 

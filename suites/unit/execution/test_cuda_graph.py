@@ -1,4 +1,8 @@
-"""CUDA graphs and NCCL: what the CPU's stand-ins for them cannot show. Skipped without a device."""
+"""CUDA graphs and NCCL: what the CPU's stand-ins for them cannot show. Skipped without a device.
+
+Passes wrongly if every step went through Python again instead of a capture. Ruled out by
+suites/meta/test_suites_can_fail.py: `nothing-is-captured`.
+"""
 
 from __future__ import annotations
 

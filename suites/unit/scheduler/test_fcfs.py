@@ -1,4 +1,8 @@
-"""First come, first served: order, budgets, chunks, refusals, aborts."""
+"""First come, first served: order, budgets, chunks, refusals, aborts.
+
+Passes wrongly if every prompt fitted the budget, so that nothing was ever split. Ruled out by
+suites/meta/test_suites_can_fail.py: `the-budget-is-not-kept`.
+"""
 
 from __future__ import annotations
 

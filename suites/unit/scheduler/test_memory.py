@@ -1,4 +1,8 @@
-"""Preemption, priorities, long prefills and the prefix cache, on one short line of prompts."""
+"""Preemption, priorities, long prefills and the prefix cache, on one short line of prompts.
+
+Passes wrongly if no step was in flight when memory was taken from a prompt. Ruled out by
+suites/meta/test_suites_can_fail.py: `steps-in-flight-are-not-waited-for`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What holds for any requests, budgets, arrivals and order of taking results."""
+"""What holds for any requests, budgets, arrivals and order of taking results.
+
+Passes wrongly if no drawn traffic ever had two prompts in line at once. Ruled out by
+suites/meta/test_suites_can_fail.py: `the-last-in-line-goes-first`.
+"""
 
 from __future__ import annotations
 

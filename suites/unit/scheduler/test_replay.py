@@ -1,4 +1,8 @@
-"""Replay: exactly the recorded steps, or a PlanError that says where they do not fit."""
+"""Replay: exactly the recorded steps, or a PlanError that says where they do not fit.
+
+Passes wrongly if a plan was followed as far as it goes, contradictions included. Ruled out by
+suites/meta/test_suites_can_fail.py: `plans-are-not-read-before-replay`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""State slots: lowest free first, each held once."""
+"""State slots: lowest free first, each held once.
+
+Passes wrongly if the pool's own check saw nothing. Ruled out by
+suites/meta/test_suites_can_fail.py: `slots-never-complain`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The same meaning on a real device: each test runs on the CPU and, where there is one, on CUDA."""
+"""The same meaning on a real device: each test runs on the CPU and, where there is one, on CUDA.
+
+Passes wrongly if what the host does to a buffer were no access, on any device. Ruled out by
+suites/meta/test_suites_can_fail.py: `the-hosts-writes-are-not-seen`.
+"""
 
 from __future__ import annotations
 

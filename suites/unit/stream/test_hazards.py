@@ -1,4 +1,9 @@
-"""The vector clocks, one rule of order at a time."""
+"""The vector clocks, one rule of order at a time.
+
+Passes wrongly if the check reported nothing whatever happened, or every pair whatever orders it.
+Ruled out by suites/meta/test_suites_can_fail.py: `no-hazard-is-reported`,
+`an-event-orders-nothing`.
+"""
 
 from __future__ import annotations
 

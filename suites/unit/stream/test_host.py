@@ -1,4 +1,8 @@
-"""Program order, waits, failures and the end of a device, under every policy."""
+"""Program order, waits, failures and the end of a device, under every policy.
+
+Passes wrongly if operations ran in the right order by luck, without the waits. Ruled out by
+suites/meta/test_suites_can_fail.py: `streams-do-not-wait`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The numbered history and what is read from it."""
+"""The numbered history and what is read from it.
+
+Passes wrongly if the drawn histories never had a step ahead of a result, so that 0 was always
+right. Ruled out by suites/meta/test_suites_can_fail.py: `no-step-runs-ahead`.
+"""
 
 from __future__ import annotations
 

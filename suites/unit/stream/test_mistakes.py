@@ -1,4 +1,8 @@
-"""The classic mistakes: wrong under the schedule that exposes them, reported under every one."""
+"""The classic mistakes: wrong under the schedule that exposes them, reported under every one.
+
+Passes wrongly if the check knew only the accesses that are declared at submission. Ruled out by
+suites/meta/test_suites_can_fail.py: `late-reads-are-not-seen`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""When each policy runs what."""
+"""When each policy runs what.
+
+Passes wrongly if a policy by another name ran everything at submit. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-lagging-stream-runs-at-submit`.
+"""
 
 from __future__ import annotations
 

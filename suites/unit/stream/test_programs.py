@@ -1,4 +1,8 @@
-"""Soundness of the happens-before check: no hazard, then the same result under every policy."""
+"""Soundness of the happens-before check: no hazard, then the same result under every policy.
+
+Passes wrongly if no program's result depended on the schedule. Ruled out by
+suites/meta/test_suites_can_fail.py: `every-policy-is-immediate`.
+"""
 
 from __future__ import annotations
 
