@@ -132,7 +132,7 @@ def _forked(name: str, folder: Path) -> Outcome:
                 os.dup2(stream, file)
             answer.write_text(json.dumps(broken_run(name, folder)), encoding="utf-8")
             status = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - said in the output, whatever it is
             traceback.print_exc()
         finally:
             sys.stdout.flush()
