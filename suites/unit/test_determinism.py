@@ -1,4 +1,8 @@
-"""Process preparation, what is attested, and the probe of batch invariance."""
+"""Process preparation, what is attested, and the probe of batch invariance.
+
+Passes wrongly if the probe measured nothing. Ruled out by suites/meta/test_suites_can_fail.py:
+`the-probe-asks-nothing`.
+"""
 
 from __future__ import annotations
 

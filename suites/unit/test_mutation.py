@@ -1,4 +1,8 @@
-"""The mutation score counts what ran out of time as a survivor."""
+"""The mutation score counts what ran out of time as a survivor.
+
+Passes wrongly if the session had no mutant that ran out of time. Ruled out by
+suites/meta/test_suites_can_fail.py: `late-mutants-count-as-killed`.
+"""
 
 from __future__ import annotations
 

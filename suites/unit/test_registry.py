@@ -1,4 +1,8 @@
-"""Axes, relations and checks of other distributions stand beside ours once they are installed."""
+"""Axes, relations and checks of other distributions stand beside ours once they are installed.
+
+Passes wrongly if what an entry point loads were taken unseen. Ruled out by
+suites/meta/test_suites_can_fail.py: `entry-points-are-not-looked-at`.
+"""
 
 from __future__ import annotations
 

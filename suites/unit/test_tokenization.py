@@ -1,4 +1,8 @@
-"""Token ids against transformers' reading of the same folder; prompts that are refused."""
+"""Token ids against transformers' reading of the same folder; prompts that are refused.
+
+Passes wrongly if ids agreed and segments were not compared. Ruled out by
+suites/meta/test_suites_can_fail.py: `segments-are-dropped`.
+"""
 
 from __future__ import annotations
 

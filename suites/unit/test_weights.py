@@ -1,4 +1,8 @@
-"""Damaged, partial and foreign checkpoints are refused, naming file and tensor."""
+"""Damaged, partial and foreign checkpoints are refused, naming file and tensor.
+
+Passes wrongly if a refusal came from reading a tensor and not from comparing names and shapes.
+Ruled out by suites/meta/test_suites_can_fail.py: `names-and-shapes-are-not-compared`.
+"""
 
 from __future__ import annotations
 

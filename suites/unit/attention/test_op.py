@@ -1,4 +1,8 @@
-"""The paged operator: layout, masks, and behaviour under stale device data."""
+"""The paged operator: layout, masks, and behaviour under stale device data.
+
+Passes wrongly if masks made no difference to the numbers that are drawn. Ruled out by
+suites/meta/test_suites_can_fail.py: `rows-see-what-comes-after-them`.
+"""
 
 from __future__ import annotations
 

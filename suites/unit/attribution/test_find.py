@@ -1,4 +1,8 @@
-"""Findings of a system that is wrong on purpose: sets, masks, shrinking, luck, and what is told."""
+"""Findings of a system that is wrong on purpose: sets, masks, shrinking, luck, and what is told.
+
+Passes wrongly if a finding named the cells that fail and never what hides the failure. Ruled out by
+suites/meta/test_suites_can_fail.py: `nothing-masks-a-failure`.
+"""
 
 from __future__ import annotations
 

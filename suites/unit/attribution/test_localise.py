@@ -1,4 +1,8 @@
-"""The first place two runs part, however their rows were cut into steps."""
+"""The first place two runs part, however their rows were cut into steps.
+
+Passes wrongly if only the answers were compared, so that the last layer were always the first
+place. Ruled out by suites/meta/test_suites_can_fail.py: `only-answers-are-compared`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Sets, signatures, distances, words and scripts, each on its own."""
+"""Sets, signatures, distances, words and scripts, each on its own.
+
+Passes wrongly if a failing set that holds another one still counted as minimal. Ruled out by
+suites/meta/test_suites_can_fail.py: `every-failing-set-is-minimal`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Rates with their uncertainty, and an interleaving that makes luck a certainty."""
+"""Rates with their uncertainty, and an interleaving that makes luck a certainty.
+
+Passes wrongly if an interleaving were told under which nothing had failed. Ruled out by
+suites/meta/test_suites_can_fail.py: `an-interleaving-is-invented`.
+"""
 
 from __future__ import annotations
 

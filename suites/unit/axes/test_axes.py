@@ -1,4 +1,8 @@
-"""Every axis catches a system that ignores its switch, in both directions."""
+"""Every axis catches a system that ignores its switch, in both directions.
+
+Passes wrongly if a witness were believed whatever it says. Ruled out by
+suites/meta/test_suites_can_fail.py: `every-witness-is-believed`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Few cells cover every combination of values, and the number says how many were."""
+"""Few cells cover every combination of values, and the number says how many were.
+
+Passes wrongly if what is counted as covered did not come from the cells, or one cell were enough.
+Ruled out by suites/meta/test_suites_can_fail.py: `coverage-is-always-full`,
+`the-baseline-covers-all`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The lattice is complete, its edges are one axis apart, and cells are plain mappings."""
+"""The lattice is complete, its edges are one axis apart, and cells are plain mappings.
+
+Passes wrongly if cells that differ in several axes counted as one axis apart. Ruled out by
+suites/meta/test_suites_can_fail.py: `cells-differ-in-one-axis-at-most`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Which settings can promise that steps overlap, told before anything runs."""
+"""Which settings can promise that steps overlap, told before anything runs.
+
+Passes wrongly if every setting were taken to promise that steps overlap. Ruled out by
+suites/meta/test_suites_can_fail.py: `async-is-always-promised`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The secondary axes: each catches a system that ignores its switch, in both directions."""
+"""The secondary axes: each catches a system that ignores its switch, in both directions.
+
+Passes wrongly if a witness of a secondary axis were believed whatever it says. Ruled out by
+suites/meta/test_suites_can_fail.py: `secondary-witnesses-are-believed`.
+"""
 
 from __future__ import annotations
 

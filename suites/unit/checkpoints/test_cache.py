@@ -1,4 +1,8 @@
-"""The checkpoint cache: nobody reads half an entry, and a damaged one is rebuilt."""
+"""The checkpoint cache: nobody reads half an entry, and a damaged one is rebuilt.
+
+Passes wrongly if no entry ever counted as damaged. Ruled out by
+suites/meta/test_suites_can_fail.py: `damage-is-not-seen`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The generated models are not blind: an answer depends on all of the prompt that it can see."""
+"""The generated models are not blind: an answer depends on all of the prompt that it can see.
+
+Passes wrongly if answers were far apart by their last token alone. Ruled out by
+suites/meta/test_suites_can_fail.py: `only-the-last-token-is-seen`.
+"""
 
 from __future__ import annotations
 

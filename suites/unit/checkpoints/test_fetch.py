@@ -1,4 +1,8 @@
-"""Fetching from a package registry, with a real pip and a registry that is a local folder."""
+"""Fetching from a package registry, with a real pip and a registry that is a local folder.
+
+Passes wrongly if whatever a registry hands out passed for the pinned file. Ruled out by
+suites/meta/test_suites_can_fail.py: `any-file-is-the-pinned-one`.
+"""
 
 from __future__ import annotations
 

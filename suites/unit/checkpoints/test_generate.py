@@ -1,4 +1,8 @@
-"""Generated checkpoints are the same bytes everywhere and carry what their catalogue entry says."""
+"""Generated checkpoints are the same bytes everywhere and carry what their catalogue entry says.
+
+Passes wrongly if all tensors held the same numbers, and the stored hashes had been made of those.
+Ruled out by suites/meta/test_suites_can_fail.py: `every-tensor-has-the-same-numbers`.
+"""
 
 from __future__ import annotations
 

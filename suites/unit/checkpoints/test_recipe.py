@@ -1,4 +1,8 @@
-"""A recipe changes with the code that makes the checkpoint, and names all of that code."""
+"""A recipe changes with the code that makes the checkpoint, and names all of that code.
+
+Passes wrongly if a recipe did not depend on the code at all. Ruled out by
+suites/meta/test_suites_can_fail.py: `every-recipe-is-the-same`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Stored token ids still come out of each checkpoint's `tokenizer.json`, with no transformers."""
+"""Stored token ids still come out of each checkpoint's `tokenizer.json`, with no transformers.
+
+Passes wrongly if the ids were the same whichever tokenizer read the texts. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-tokenizer-of-another-model`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Measured bounds live in one text file that changes by a diff, and only for known-good runs."""
+"""Measured bounds live in one text file that changes by a diff, and only for known-good runs.
+
+Passes wrongly if an approval refused nothing. Ruled out by suites/meta/test_suites_can_fail.py:
+`every-null-is-approved`.
+"""
 
 from __future__ import annotations
 

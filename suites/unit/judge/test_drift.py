@@ -1,4 +1,8 @@
-"""Errors that are each allowed and all to one side are a failure of the run."""
+"""Errors that are each allowed and all to one side are a failure of the run.
+
+Passes wrongly if errors to one side were averaged away. Ruled out by
+suites/meta/test_suites_can_fail.py: `errors-have-no-side`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Metrics in float64: what cosine cannot see, what float32 cannot resolve, what a ULP is."""
+"""Metrics in float64: what cosine cannot see, what float32 cannot resolve, what a ULP is.
+
+Passes wrongly if a metric had the right formula and lost the digits that count. Ruled out by
+suites/meta/test_suites_can_fail.py: `cosine-by-subtraction`.
+"""
 
 from __future__ import annotations
 

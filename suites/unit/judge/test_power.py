@@ -1,4 +1,8 @@
-"""Power: a case counts when its output moves plainly as its input is changed."""
+"""Power: a case counts when its output moves plainly as its input is changed.
+
+Passes wrongly if every movement counted as plain. Ruled out by suites/meta/test_suites_can_fail.py:
+`every-movement-is-plain`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Tolerances say why, belong to a bucket, and never come from the case they judge."""
+"""Tolerances say why, belong to a bucket, and never come from the case they judge.
+
+Passes wrongly if bounds were so wide that nothing is ever beyond them. Ruled out by
+suites/meta/test_suites_can_fail.py: `bounds-are-as-wide-as-the-answer`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The judge needs no tensor library: a driver, a report or a laptop judges recorded outputs."""
+"""The judge needs no tensor library: a driver, a report or a laptop judges recorded outputs.
+
+Passes wrongly if the process that is asked had not imported the judge. Ruled out by
+suites/meta/test_suites_can_fail.py: `the-judge-loads-torch`.
+"""
 
 from __future__ import annotations
 

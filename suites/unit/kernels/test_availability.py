@@ -1,4 +1,8 @@
-"""Triton's kernels are refused where they cannot run, with what to do about it."""
+"""Triton's kernels are refused where they cannot run, with what to do about it.
+
+Passes wrongly if nothing were ever refused. Ruled out by suites/meta/test_suites_can_fail.py:
+`triton-is-never-refused`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Runs `suites/kernels` in Triton's interpreter, in a process of its own."""
+"""Runs `suites/kernels` in Triton's interpreter, in a process of its own.
+
+Passes wrongly if the kernels' suite ran no test and ended well. Ruled out by
+suites/meta/test_suites_can_fail.py: `kernels-are-left-out-in-the-interpreter`.
+"""
 
 from __future__ import annotations
 

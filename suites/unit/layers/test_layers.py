@@ -1,4 +1,8 @@
-"""Each layer against its formula."""
+"""Each layer against its formula.
+
+Passes wrongly if a formula and its layer were compared where both give the same, as at position 0.
+Ruled out by suites/meta/test_suites_can_fail.py: `rotation-turns-backwards`.
+"""
 
 from __future__ import annotations
 

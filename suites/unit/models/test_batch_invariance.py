@@ -1,4 +1,8 @@
-"""`batch_invariant`: chunk size and company change no bit, eager and compiled."""
+"""`batch_invariant`: chunk size and company change no bit, eager and compiled.
+
+Passes wrongly if this machine's arithmetic never depended on company, so that the paddings were not
+needed. Ruled out by `test_each_padding_is_needed`.
+"""
 
 from __future__ import annotations
 

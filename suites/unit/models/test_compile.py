@@ -1,4 +1,8 @@
-"""A block under torch.compile: one graph for all layers and all sizes of batch."""
+"""A block under torch.compile: one graph for all layers and all sizes of batch.
+
+Passes wrongly if the backend could not count to two. Ruled out by
+`test_equal_sizes_must_not_be_taken_for_one`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What config.json may say, where, and what is refused instead of ignored."""
+"""What config.json may say, where, and what is refused instead of ignored.
+
+Passes wrongly if an option that the engine has not got were read past. Ruled out by
+suites/meta/test_suites_can_fail.py: `options-are-ignored`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Tensor ranks: each reads its part of a layer, the parts are the whole, their sums the layer."""
+"""Tensor ranks: each reads its part of a layer, the parts are the whole, their sums the layer.
+
+Passes wrongly if a rank could read another rank's part, or the whole. Ruled out by
+suites/meta/test_suites_can_fail.py: `every-rank-reads-the-first-part`.
+"""
 
 from __future__ import annotations
 

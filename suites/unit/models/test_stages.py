@@ -1,4 +1,8 @@
-"""Stages of a model, shared use, and the arguments of `load_model`."""
+"""Stages of a model, shared use, and the arguments of `load_model`.
+
+Passes wrongly if every stage held the whole model and ran its own layers only. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-stage-holds-all-layers`.
+"""
 
 from __future__ import annotations
 

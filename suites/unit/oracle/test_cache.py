@@ -1,4 +1,8 @@
-"""Remembered references: asked once, keyed by all they depend on, recomputed when damaged."""
+"""Remembered references: asked once, keyed by all they depend on, recomputed when damaged.
+
+Passes wrongly if one remembered answer served every question. Ruled out by
+suites/meta/test_suites_can_fail.py: `all-questions-share-an-answer`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The oracle against an independent float64 implementation, and the questions it must refuse."""
+"""The oracle against an independent float64 implementation, and the questions it must refuse.
+
+Passes wrongly if the bound let float32 pass for float64. Ruled out by
+suites/meta/test_suites_can_fail.py: `the-oracle-answers-in-float32`.
+"""
 
 from __future__ import annotations
 

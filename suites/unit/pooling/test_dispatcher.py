@@ -1,4 +1,8 @@
-"""The pooler: tasks mixed in a batch, order, refusals, aborts."""
+"""The pooler: tasks mixed in a batch, order, refusals, aborts.
+
+Passes wrongly if the order of a batch and that of its answers were alike by chance. Ruled out by
+suites/meta/test_suites_can_fail.py: `answers-come-out-backwards`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Heads against their formulas, and what they must not do: copy when there is nothing to do."""
+"""Heads against their formulas, and what they must not do: copy when there is nothing to do.
+
+Passes wrongly if logits and scores were alike within the bound. Ruled out by
+suites/meta/test_suites_can_fail.py: `heads-give-logits-whatever-is-asked`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Heads that Hugging Face defines, against its own model in float64."""
+"""Heads that Hugging Face defines, against its own model in float64.
+
+Passes wrongly if the logits were so flat that any activation gives about the same. Ruled out by
+suites/meta/test_suites_can_fail.py: `every-classifier-has-a-sigmoid`.
+"""
 
 from __future__ import annotations
 

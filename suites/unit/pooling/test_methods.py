@@ -1,4 +1,8 @@
-"""Each pooling method against its definition, whole and in chunks."""
+"""Each pooling method against its definition, whole and in chunks.
+
+Passes wrongly if prompts came in one chunk only. Ruled out by suites/meta/test_suites_can_fail.py:
+`a-mean-over-the-last-chunk`.
+"""
 
 from __future__ import annotations
 

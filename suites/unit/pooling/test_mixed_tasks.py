@@ -1,4 +1,8 @@
-"""All five tasks in one batch: whose rows are whose, in every way a batch can be run."""
+"""All five tasks in one batch: whose rows are whose, in every way a batch can be run.
+
+Passes wrongly if no step wrote over rows before they were copied to the host. Ruled out by
+suites/meta/test_suites_can_fail.py: `borrowed-rows-leave-a-mixed-step`.
+"""
 
 from __future__ import annotations
 

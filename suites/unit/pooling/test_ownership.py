@@ -1,4 +1,8 @@
-"""Who owns what leaves a step, told by where it is stored."""
+"""Who owns what leaves a step, told by where it is stored.
+
+Passes wrongly if where a tensor is stored were not looked at. Ruled out by
+suites/meta/test_suites_can_fail.py: `rows-are-never-copied`.
+"""
 
 from __future__ import annotations
 

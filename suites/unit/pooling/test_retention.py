@@ -1,4 +1,8 @@
-"""The chunk store: what is put in comes out once, in order."""
+"""The chunk store: what is put in comes out once, in order.
+
+Passes wrongly if rows could be taken twice. Ruled out by suites/meta/test_suites_can_fail.py:
+`chunks-come-out-again`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Modules on disk, against sentence-transformers itself in float64."""
+"""Modules on disk, against sentence-transformers itself in float64.
+
+Passes wrongly if the modules behind pooling changed nothing that the bound sees. Ruled out by
+suites/meta/test_suites_can_fail.py: `dense-modules-without-activation`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Process reward, ColBERT, SPLADE, BGE-M3 and the listwise reranker, against plain float64."""
+"""Process reward, ColBERT, SPLADE, BGE-M3 and the listwise reranker, against plain float64.
+
+Passes wrongly if the drawn tokens were so alike that largest and mean are one. Ruled out by
+suites/meta/test_suites_can_fail.py: `maxsim-takes-the-mean`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Records come back from a file as they went in, whatever text and numbers they hold."""
+"""Records come back from a file as they went in, whatever text and numbers they hold.
+
+Passes wrongly if a record came back equal because both sides had lost the same thing. Ruled out by
+suites/meta/test_suites_can_fail.py: `words-become-numbers`.
+"""
 
 from __future__ import annotations
 

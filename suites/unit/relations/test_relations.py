@@ -1,4 +1,8 @@
-"""Each relation holds for a tight system, catches the leak it is for, and notices a liar."""
+"""Each relation holds for a tight system, catches the leak it is for, and notices a liar.
+
+Passes wrongly if a relation held whatever the system leaks, or its witness believed a liar. Ruled
+out by `test_its_leak_is_caught`, `test_a_system_that_runs_the_case_again_instead_is_vacuous`.
+"""
 
 from __future__ import annotations
 

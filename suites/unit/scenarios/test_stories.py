@@ -1,7 +1,8 @@
 """Stories: complete, of faults and switches that exist, and without a figure of their own.
 
-Passes wrongly if a story's faults no longer showed; for one of them that is ruled out by
-suites/contract/test_scenarios.py::test_a_story_is_told_from_its_run, for all by `parity faults`.
+Passes wrongly if a story could leave out the switches that its faults need, or its faults no longer
+showed. Ruled out by suites/meta/test_suites_can_fail.py: `stories-without-switches` and
+suites/contract/test_scenarios.py::test_a_story_is_told_from_its_run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The reducer and its passes: smaller only, never twice, within the budget."""
+"""The reducer and its passes: smaller only, never twice, within the budget.
+
+Passes wrongly if the reducer took every case it is offered. Ruled out by
+suites/meta/test_suites_can_fail.py: `larger-cases-are-taken`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The climb finds what undirected cases do not, and says how near it came."""
+"""The climb finds what undirected cases do not, and says how near it came.
+
+Passes wrongly if cases that are not aimed found the failure just as well. Ruled out by
+suites/meta/test_suites_can_fail.py: `nothing-is-aimed-at`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Cases stay inside their space, aim where they are told and leave ownership bugs visible."""
+"""Cases stay inside their space, aim where they are told and leave ownership bugs visible.
+
+Passes wrongly if any case hit the class that is aimed at by chance. Ruled out by
+suites/meta/test_suites_can_fail.py: `cases-are-not-aimed`.
+"""
 
 from __future__ import annotations
 

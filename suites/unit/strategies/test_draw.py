@@ -1,4 +1,8 @@
-"""A seed means the same cases everywhere."""
+"""A seed means the same cases everywhere.
+
+Passes wrongly if a draw did not depend on its seed. Ruled out by
+suites/meta/test_suites_can_fail.py: `every-seed-is-the-first`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""One table names, draws and recognises boundary classes."""
+"""One table names, draws and recognises boundary classes.
+
+Passes wrongly if a length counted for every class. Ruled out by
+suites/meta/test_suites_can_fail.py: `every-length-is-of-every-class`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Controls: each really changes bits where it says, and nothing where it does not.
 
-Passes wrongly if a control changed nothing: then no alarm would be no merit. Every control is asked
-for other bits than the clean engine's, cell by cell.
+Passes wrongly if a control changed nothing, since no alarm is no merit then. Ruled out by
+suites/meta/test_suites_can_fail.py: `controls-are-not-planted`.
 """
 
 from __future__ import annotations

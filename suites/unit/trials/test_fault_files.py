@@ -1,4 +1,8 @@
-"""Anyone's faults: the documents' own example is found, and a bad file is told as it is."""
+"""Anyone's faults: the documents' own example is found, and a bad file is told as it is.
+
+Passes wrongly if the clean engine were killed as well, or the file's fault never planted. Ruled out
+by suites/meta/test_suites_can_fail.py: `a-files-faults-are-not-planted`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A trial that was stopped goes on: results are kept line by line."""
+"""A trial that was stopped goes on: results are kept line by line.
+
+Passes wrongly if results were remembered by the object and not by its file, or not at all. Ruled
+out by suites/meta/test_suites_can_fail.py: `results-are-not-kept`.
+"""
 
 from __future__ import annotations
 

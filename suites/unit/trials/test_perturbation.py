@@ -1,4 +1,8 @@
-"""A perturbation is its name: any worker builds the same one from it."""
+"""A perturbation is its name: any worker builds the same one from it.
+
+Passes wrongly if a perturbation acted whether its switches are on or not. Ruled out by
+suites/meta/test_suites_can_fail.py: `perturbations-need-no-switch`.
+"""
 
 from __future__ import annotations
 
