@@ -47,4 +47,4 @@ def lagging_copy(runner: Any) -> Callable[[], None]:
 
 
 def _idle() -> None:
-    torch.cuda._sleep(IDLE_CYCLES)
+    torch.cuda._sleep(IDLE_CYCLES)  # type: ignore[no-untyped-call]

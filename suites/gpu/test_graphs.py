@@ -1,4 +1,8 @@
-"""CUDA graphs: recorded once for each bucket, replayed in every step, on memory that stays."""
+"""CUDA graphs: recorded once for each bucket, replayed in every step, on memory that stays.
+
+Passes wrongly if every step went through Python again instead of a capture. Ruled out by
+suites/meta/test_suites_can_fail.py: `nothing-is-captured`.
+"""
 
 from __future__ import annotations
 
