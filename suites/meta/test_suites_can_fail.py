@@ -39,7 +39,7 @@ UNFINISHED: Final = (
     "suites/parity/",
     "suites/real/",
     "suites/regression/",
-    "suites/unit/",
+    *(f"suites/unit/{package}/" for package in ("campaign", "cli", "reports", "server", "systems")),
 )
 """Where some files lack their paragraph as yet."""
 CLAIM: Final = re.compile(r"Passes wrongly if (.+?)\. Ruled out by (.+)\.")

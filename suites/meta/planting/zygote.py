@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from hypothesis import Phase, settings
 
 from suites.meta.breaks import BREAKS
 from suites.meta.planting.install import ROOT, Planter, hand_down
@@ -89,10 +90,19 @@ def broken_run(name: str, folder: Path) -> dict[str, Any]:
     planter = Planter(planted.at, lambda: planted.instead)
     recorder = Recorder()
 
-    class AfterCollection:
-        """A module that pytest rewrites, a test file, is imported past the planter."""
+    class Around:
+        """What has to be done within pytest's own run."""
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_configure(self) -> None:
+            """One failing example will do: making it smaller takes a minute at times."""
+            usual = settings.get_profile("parity-ci")
+            phases = (Phase.explicit, Phase.generate, Phase.target)
+            settings.register_profile("broken", parent=usual, phases=phases)
+            settings.load_profile("broken")
 
         def pytest_collection_finish(self) -> None:
+            """A module that pytest rewrites, a test file, is imported past the planter."""
             planter.loaded()
 
     hand_down(os.environ, name, planted.at)
@@ -106,7 +116,7 @@ def broken_run(name: str, folder: Path) -> dict[str, Any]:
             # What the zygote imports is of others, and none of it asserts on a test's behalf.
             *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
         ],
-        plugins=[recorder, AfterCollection()],
+        plugins=[recorder, Around()],
     )
     seconds = time.monotonic() - started
     return {

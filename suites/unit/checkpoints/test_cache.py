@@ -1,7 +1,7 @@
 """The checkpoint cache: nobody reads half an entry, and a damaged one is rebuilt.
 
-Passes wrongly if no entry ever counted as damaged. Ruled out by
-suites/meta/test_suites_can_fail.py: `damage-is-not-seen`.
+Passes wrongly if a changed file had the hash that it had before. Ruled out by
+suites/meta/test_suites_can_fail.py: `all-files-have-the-same-hash`.
 """
 
 from __future__ import annotations
