@@ -64,9 +64,9 @@ test-nightly: $(READY) ## Run the tests that take minutes, which `make test` lea
 # No environment is made: a machine with a GPU has its torch. Packages that it lacks are the reason
 # for what suites/conftest.py leaves out, aloud.
 # The kernels are compiled there, so the interpreter has nothing to add.
-test-gpu: ## Run the suites that make sense on a GPU: make test-gpu PYTHON=python3
+test-gpu: ## Run what makes sense on a GPU and print what was measured: make test-gpu PYTHON=python3
 	PYTHONPATH=. $(PYTHON) -m pytest $(GPU_SUITES) \
-		--ignore=suites/unit/kernels/test_interpreter.py $(if $(GPU_WORKERS),-n $(GPU_WORKERS)) -rs
+		--ignore=suites/unit/kernels/test_interpreter.py $(if $(GPU_WORKERS),-n $(GPU_WORKERS)) -rsP
 
 lint: $(READY) ## Check style and likely bugs (ruff)
 	$(BIN)/ruff check .

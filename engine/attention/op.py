@@ -87,7 +87,7 @@ def _paged_attention(
                 continue
             span = _Span.causal(max(start, 0), stop - first, end, window, whole=batch_invariant)
             slots = _slots(block_tables[sequence], span, block_size, len(cache_keys))
-            keys, values = cache_keys[slots], cache_values[slots]
+            keys, values = (cache.index_select(0, slots) for cache in (cache_keys, cache_values))
         else:
             span = _Span(start=0, rows=stop - first, first_key=0, end=stop - first)
             keys, values = k[first:stop], v[first:stop]
@@ -104,7 +104,9 @@ def _fake(q: torch.Tensor, *_others: object) -> torch.Tensor:
 
 def _write(cache: torch.Tensor, rows: torch.Tensor, slot_mapping: torch.Tensor) -> None:
     kept = (slot_mapping >= 0) & (slot_mapping < len(cache))
-    cache[slot_mapping[kept]] = rows[kept]
+    if not kept.all():
+        slot_mapping, rows = slot_mapping[kept], rows[kept]
+    cache.index_copy_(0, slot_mapping, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,16 +159,17 @@ def _pad(
         at = torch.arange(span.start, span.start + rows, device=q.device).clamp(max=span.end - 1)
         key_at = torch.arange(span.first_key, span.first_key + keys + more_keys, device=q.device)
         distance = at[:, None] - key_at
-        mask = (key_at < span.end).expand(rows, -1)
-        if causal:
-            mask = mask & (distance >= 0)
+        mask = distance >= 0 if causal else (key_at < span.end).expand(rows, -1)
         if window:
             mask = mask & (distance < window if causal else distance.abs() <= window // 2)
         if more_rows:  # an added row sees one key: a row that sees none would be 0/0
             mask = torch.cat((mask, (key_at == span.first_key).expand(more_rows, -1)))
-    q = F.pad(q, (0, 0, 0, 0, 0, more_rows))
-    k, v = (F.pad(heads, (0, 0, 0, 0, 0, more_keys)) for heads in (k, v))
-    return q, k, v, mask
+    return _padded(q, more_rows), _padded(k, more_keys), _padded(v, more_keys), mask
+
+
+def _padded(heads: torch.Tensor, more: int) -> torch.Tensor:
+    """With so many zero rows behind. `F.pad` by nothing would copy."""
+    return F.pad(heads, (0, 0, 0, 0, 0, more)) if more else heads
 
 
 # Not `torch.library.custom_op`: its first call imports the compiler, which is seconds for every

@@ -9,8 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from engine.config import EngineConfig, config_to_json
-from engine.errors import EngineError
+from engine.errors import ConfigurationError, EngineError
 from engine.executor import wire, worker
 from engine.executor.remote import RemoteExecutor
 from engine.memory import RunnerLimits
@@ -20,7 +22,9 @@ class ProcessExecutor(RemoteExecutor):
     """Owns: the worker processes."""
 
     def __init__(self, config: EngineConfig, limits: RunnerLimits) -> None:
+        """Start the ranks. Raises ConfigurationError: more of them than there are CUDA devices."""
         super().__init__(config)
+        _require_devices(config)
         self._store = worker.new_store()
         self._processes: list[Any] = []
         context = multiprocessing.get_context("spawn")
@@ -65,3 +69,13 @@ class ProcessExecutor(RemoteExecutor):
     def _end_of(self, rank: int) -> str:
         self._processes[rank].join(timeout=5)
         return f"died with exit code {self._processes[rank].exitcode}"
+
+
+def _require_devices(config: EngineConfig) -> None:
+    ranks, there = config.parallel.num_ranks, torch.cuda.device_count()
+    if config.device.startswith("cuda") and ranks > there:
+        raise ConfigurationError(
+            f"executor='processes' with {ranks} ranks on device='cuda': NCCL wants a device for "
+            f"each rank, and this machine has {there}. Use executor='inline', which keeps all "
+            f"ranks on one device, or at most {there} ranks"
+        )

@@ -2,7 +2,8 @@
 
 In float32 and float64 they are composed from a vector-math function and exactly rounded steps.
 PyTorch's fused ones compute whatever does not fill a vector register with another implementation,
-so their last bit depends on where in a batch, and in which thread's share, a value lies.
+so their last bit depends on where in a batch, and in which thread's share, a value lies. The steps
+share one new tensor: on a CPU a fresh one costs more than the arithmetic.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ def silu(x: torch.Tensor) -> torch.Tensor:
     """x / (1 + exp(-x)) (arXiv:1606.08415, section 4), elementwise."""
     if x.dtype in _HALF:
         return F.silu(x)
-    return x / (1.0 + torch.exp(-x))
+    return x / torch.neg(x).exp_().add_(1.0)
 
 
 def gelu(x: torch.Tensor) -> torch.Tensor:
     """x / 2 * (1 + erf(x / sqrt(2))) (arXiv:1606.08415, section 2), elementwise."""
     if x.dtype in _HALF:
         return F.gelu(x)
-    return 0.5 * x * (1.0 + torch.erf(x * math.sqrt(0.5)))
+    return (x * math.sqrt(0.5)).erf_().add_(1.0).mul_(0.5 * x)
 
 
 def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
@@ -36,7 +37,7 @@ def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
     if x.dtype in _HALF:
         return F.gelu(x, approximate="tanh")
     inner = math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)
-    return 0.5 * x * (1.0 + torch.tanh(inner))
+    return inner.tanh_().add_(1.0).mul_(0.5 * x)
 
 
 ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

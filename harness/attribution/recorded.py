@@ -25,9 +25,9 @@ from harness.attribution.table import (
     recorded_table,
 )
 from harness.axes import Cell, baseline
-from harness.campaign.execute import MARKS
 from harness.campaign.judging import Executed
 from harness.campaign.outputs import OutputStore
+from harness.campaign.recorder import MARKS
 from harness.case import Case, case_from_json
 from harness.judge.subject import Execution, Subject
 from harness.record import Comparison, ExecutionRecord, Outcome, PairRecord

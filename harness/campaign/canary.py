@@ -15,8 +15,8 @@ import numpy as np
 
 from harness.axes import ALL_AXES, differing, inline
 from harness.campaign.deployment import Deployment
-from harness.campaign.execute import execution_id
 from harness.campaign.outputs import OutputStore
+from harness.campaign.recorder import execution_id
 from harness.case import Case
 from harness.judge import checks
 from harness.judge.metrics import error, one_minus_cosine

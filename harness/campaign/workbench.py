@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.axes import chosen_cells, face
-from harness.campaign.execute import CaseExecutor, Clock
+from harness.campaign.execute import CaseExecutor
 from harness.campaign.outputs import OutputStore
+from harness.campaign.recorder import Clock
 from harness.campaign.reference import CaseReference
 from harness.campaign.relate import Relator
 from harness.campaign.space import draw, space_of, special_tokens

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls.base import Where, control
-from harness.faults.base import Undo, replace_method
+from harness.faults.plant import Undo, replace_method
 from harness.faults.seams import nothing, on_each_answer
 
 if TYPE_CHECKING:  # the table of controls is read without loading torch

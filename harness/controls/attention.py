@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from harness.controls.base import Where, control
-from harness.faults.base import Undo
+from harness.faults.plant import Undo
 from harness.faults.seams import is_chunked, nothing, on_block_parts
 
 if TYPE_CHECKING:  # the table of controls is read without loading torch

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from harness.controls.base import Where, control
-from harness.faults.base import Undo, replace_method
+from harness.faults.plant import Undo, replace_method
 from harness.faults.seams import is_compiled, nothing
 
 if TYPE_CHECKING:  # the table of controls is read without loading torch

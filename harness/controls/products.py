@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.controls.base import Where, control
-from harness.faults.base import Undo
+from harness.faults.plant import Undo
 from harness.faults.seams import is_chunked, nothing, on_block_parts
 
 if TYPE_CHECKING:  # the table of controls is read without loading torch

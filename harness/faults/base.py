@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the table of faults is read without loading torch
-    from engine.runner import Runner
+from harness.faults.plant import Apply, Plant, Undo, declared, replace_method
 
-Undo = Callable[[], None]
-Apply = Callable[["Runner"], Undo]
+__all__ = ["BASELINE", "Fault", "FaultClass", "Undo", "exposed", "planted", "replace_method"]
 
 
 class FaultClass(StrEnum):
@@ -33,17 +30,14 @@ class FaultClass(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Plant):
     """One planted defect: a plug-in on a named seam of the engine.
 
     `exposed_by` and `masked_by` are what a run is expected to find; no strategy, judge, search,
     attribution or localisation ever reads them.
     """
 
-    name: str
     kind: FaultClass
-    plugin: str
-    """`module:callable`, importable by spawned workers."""
     mechanism: str
     sources: tuple[str, ...]
     """Public ids of bugs of this mechanism; empty: our own invention."""
@@ -52,18 +46,9 @@ class Fault:
     conditions: str
     masked_by: tuple[str, ...]
     magnitude: str
-    checkpoint: str = "tiny-qwen3"
-    """Generated checkpoint whose ordinary cases are expected to kill it."""
     axes: tuple[str, ...] = ()
     """Axes that its cells vary; empty: the four primary ones. A secondary axis acts on demand."""
 
-    def __call__(self, runner: Runner) -> Undo:
-        """Apply to one rank: a fault is itself the plug-in that its `plugin` names."""
-        return _CALLABLES[self.plugin](runner)
-
-
-_CALLABLES: dict[str, Apply] = {}
-"""Plug-in -> what applies it; filled as the modules of faults are imported."""
 
 BASELINE = frozenset[str]()
 """The set of a fault that shows in every configuration: only a reference can tell."""
@@ -88,33 +73,16 @@ def planted(
     axes: tuple[str, ...] = (),
 ) -> Callable[[Apply], Fault]:
     """Makes `apply(runner) -> undo` a Fault that goes by the function's own place and name."""
-
-    def declare(apply: Apply) -> Fault:
-        fault = Fault(
-            name=name,
-            kind=kind,
-            plugin=f"{apply.__module__}:{apply.__name__}",
-            mechanism=mechanism,
-            sources=sources,
-            exposed_by=exposed_by,
-            conditions=conditions,
-            masked_by=masked_by,
-            magnitude=magnitude,
-            checkpoint=checkpoint,
-            axes=axes,
-        )
-        _CALLABLES[fault.plugin] = apply
-        return fault
-
-    return declare
-
-
-def replace_method(owner: object, name: str, value: object) -> Undo:
-    """Put `value` on the instance in place of what it has or inherits; returns the undo."""
-    own = vars(owner)
-    if name not in own:
-        setattr(owner, name, value)
-        return lambda: delattr(owner, name)
-    before = own[name]
-    setattr(owner, name, value)
-    return lambda: setattr(owner, name, before)
+    return declared(
+        Fault,
+        name=name,
+        kind=kind,
+        mechanism=mechanism,
+        sources=sources,
+        exposed_by=exposed_by,
+        conditions=conditions,
+        masked_by=masked_by,
+        magnitude=magnitude,
+        checkpoint=checkpoint,
+        axes=axes,
+    )

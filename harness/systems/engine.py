@@ -41,6 +41,7 @@ from harness.systems.base import (
     SystemUnavailable,
     TapRows,
 )
+from harness.systems.lagging import LAGS
 
 _TASKS = {
     "embed": Task.EMBED,
@@ -51,6 +52,14 @@ _TASKS = {
 }
 _BUCKETS = {"fitted": fitted_buckets, "coarse": coarse_buckets}
 """`graph` value -> the buckets for steps of at most so many rows."""
+DEVICES = ("cpu", "cuda")
+CUDA_SETTINGS: tuple[Mapping[str, str], ...] = (
+    {"stream_policy": "threaded", "inputs": "fenced", "lag": "copy"},
+    {"stream_policy": "threaded", "inputs": "ring", "lag": "compute"},
+    {"stream_policy": "threaded", "inputs": "fenced", "lag": "compute"},
+    {"stream_policy": "threaded", "inputs": "ring", "lag": "copy"},
+)
+"""In place of a profile's own: a policy cannot steer a CUDA device, but it can be made to lag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +74,7 @@ class EngineOptions:
     block_size: int = 16
     batch_invariant: bool = False
     dtype: str = "float32"
+    device: str = "cpu"
     long_prefill_token_threshold: int = 0
     """In chunked cells: lets several prompts be underway, so that a small pool must preempt."""
     num_threads: int = 1
@@ -76,9 +86,8 @@ class EngineOptions:
 
 
 def engine(assignment: Assignment) -> EngineSystem:
-    """Factory. No options of its own: what a cell does not say stands in the configuration."""
-    if assignment.options:
-        raise SystemUnavailable(f"engine has no options, got {sorted(assignment.options)}")
+    """Factory. One option, `device`: what a cell does not say stands in the configuration."""
+    device = _device(assignment)
     options = EngineOptions(
         model=assignment.folder,
         chunk=assignment.chunk,
@@ -88,11 +97,31 @@ def engine(assignment: Assignment) -> EngineSystem:
         long_prefill_token_threshold=assignment.long_prefill_token_threshold,
         batch_invariant=assignment.batch_invariant,
         dtype=assignment.dtype,
+        device=device,
         worker_timeout_s=assignment.timeout_s,
     )
-    if assignment.settings:
+    if device == "cuda":
+        options = replace(options, settings=CUDA_SETTINGS)
+    elif assignment.settings:
         options = replace(options, settings=assignment.settings)
     return EngineSystem(options)
+
+
+def _device(assignment: Assignment) -> str:
+    """The option `device`; SystemUnavailable for another option, or a device that is not here."""
+    others = sorted({*assignment.options} - {"device"})
+    device = str(assignment.options.get("device", "cpu"))
+    if others or device not in DEVICES:
+        raise SystemUnavailable(
+            f"engine has the option device={'|'.join(DEVICES)} and no other, got "
+            + ", ".join(f"{name}={value}" for name, value in assignment.options.items())
+        )
+    if device == "cuda" and not torch.cuda.is_available():
+        raise SystemUnavailable(
+            f"device=cuda: torch {torch.__version__} finds no usable CUDA device. Leave the option "
+            "out to run on the CPU"
+        )
+    return device
 
 
 class EngineSession:
@@ -226,8 +255,11 @@ class EngineSystem:
         chunked = cell["chunk"] == "chunked"
         whole_budget = max(options.max_model_len * options.max_num_seqs, options.chunk)
         budget, graph = options.chunk if chunked else whole_budget, cell.get("graph", "off")
+        cuda = options.device == "cuda"
+        lag = [LAGS[settings["lag"]]] if cuda and "lag" in settings else []
         return EngineConfig(
             model=options.model,
+            device=options.device,
             max_model_len=options.max_model_len,
             scheduler=SchedulerConfig(
                 max_num_batched_tokens=budget,
@@ -244,7 +276,9 @@ class EngineSystem:
             ),
             execution=ExecutionConfig(
                 mode=cell["compile"] if graph == "off" else "graph",
-                attention=cell.get("attention", "sdpa"),
+                # Others read sizes back from a GPU, and while they do no step overlaps another.
+                attention=cell.get("attention", "triton" if cuda else "sdpa"),
+                kernels="triton" if cuda and options.batch_invariant else "torch",
                 graph_buckets=None if graph == "off" else _BUCKETS[graph](budget),
                 dtype=options.dtype,
                 batch_invariant=options.batch_invariant,
@@ -258,7 +292,7 @@ class EngineSystem:
             ),
             stream=StreamPolicy.parse(settings.get("stream_policy", "threaded")),
             inputs=cell.get("buffers", settings.get("inputs", "fenced")),
-            plugins=tuple(self._plants),
+            plugins=(*lag, *self._plants),
         )
 
     def configuration(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> Json:

@@ -21,7 +21,11 @@ name = "local"
 COMPARATORS = tuple(
     f"harness/judge/{name}.py" for name in ("metrics", "distances", "closeness", "checks", "lists")
 )
-TESTS = ("suites/unit/judge", "suites/meta/test_judge_red.py")
+TESTS = (
+    "suites/unit/judge",
+    "suites/meta/test_judge_red.py",
+    "suites/meta/test_judge_evidence.py",
+)
 _ANNOTATION = "%BinaryOperator_BitOr_%"
 """The judge's only `|` stand in annotations, which are never evaluated: no test could tell."""
 

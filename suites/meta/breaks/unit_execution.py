@@ -1,4 +1,4 @@
-"""Breaks of `suites/unit/execution`."""
+"""Breaks of `suites/unit/execution`, and of recordings on a GPU."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ BREAKS: Final = (
     ),
     Break(
         name="nothing-is-captured",
-        suite="suites/unit/execution/test_cuda_graph.py",
-        red="test_captured_graphs_are_replayed_in_every_step",
+        suite="suites/gpu/test_graphs.py",
+        red="test_recordings_are_replayed_in_every_step",
         at="engine.execution.recording:CudaRecorder.__call__",
         instead=instead.value(lambda recorder, work: work),
         needs="cuda",

@@ -21,13 +21,22 @@ from harness.judge import (
     judge_pair,
     power,
 )
-from harness.record import Comparison, PairRecord, PowerRecord
+from harness.record import Comparison, Outcome, PairRecord, PowerRecord
 from suites.unit.axes.witnesses import LENGTHS, honest, plan_of
 
 WIDTH = 24
 BASE = baseline()
+ASYNC, PP, CHUNK, COMPILE = (
+    Cell.parse(text) for text in ("async=async", "pp=2", "chunk=chunked", "compile=compiled")
+)
 ROUNDING = 5e-7
 """Relative size of the rounding errors of the runs here, in float32."""
+
+
+def fails(record: PairRecord, text: str) -> None:
+    """The verdict is FAIL, for this reason."""
+    assert record.outcome is Outcome.FAIL, record
+    assert text in record.reason
 
 
 def case_of(task: str, **parameters: Any) -> Case:
