@@ -1,4 +1,8 @@
-"""Ranks as processes on CUDA: one device each, or a message before anything is started."""
+"""Ranks as processes on CUDA: one device each, or a message before anything is started.
+
+Passes wrongly if the refusal came from a rank that had been started. Ruled out by
+suites/meta/test_suites_can_fail.py: `ranks-are-not-counted-before-they-start`.
+"""
 
 from __future__ import annotations
 
