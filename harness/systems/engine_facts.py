@@ -55,8 +55,12 @@ def _compiler() -> tuple[str, str]:
     except ConfigurationError as error:
         return "", str(error)
     from torch._inductor.cpp_builder import get_cpp_compiler  # noqa: PLC0415 - heavy
+    from torch._inductor.exc import InvalidCxxCompiler  # noqa: PLC0415
 
-    command = str(get_cpp_compiler())
+    try:
+        command = str(get_cpp_compiler())
+    except InvalidCxxCompiler as error:
+        return "", f"{error}. Install g++ or clang, set CXX, or use mode='eager'"
     include = sysconfig.get_path("include")
     try:
         done = subprocess.run(

@@ -1,4 +1,8 @@
-"""What a run says of its checkpoints, for every family that there is."""
+"""What a run says of its checkpoints, for every family that there is.
+
+Passes wrongly if the checkout that is looked at never differed from its commit. Ruled out by
+suites/meta/test_suites_can_fail.py: `changed-files-are-not-told`.
+"""
 
 from __future__ import annotations
 

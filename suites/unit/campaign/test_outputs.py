@@ -1,4 +1,8 @@
-"""Outputs on disk: what is read has the bits and the dtype of what was written."""
+"""Outputs on disk: what is read has the bits and the dtype of what was written.
+
+Passes wrongly if the bits were compared and not what they stand for. Ruled out by
+suites/meta/test_suites_can_fail.py: `bfloat16-is-read-as-float16`.
+"""
 
 from __future__ import annotations
 

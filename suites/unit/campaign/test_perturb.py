@@ -1,4 +1,8 @@
-"""Power is proved chunk by chunk: the first, the middle and the last are changed."""
+"""Power is proved chunk by chunk: the first, the middle and the last are changed.
+
+Passes wrongly if one changed token was enough for a chunk to count as changed. Ruled out by
+suites/meta/test_suites_can_fail.py: `one-token-of-a-chunk-is-changed`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Which checkpoints a profile runs: its own, and every generated one if it is named."""
+"""Which checkpoints a profile runs: its own, and every generated one if it is named.
+
+Passes wrongly if the checkpoints that are asked for were read from the profiles themselves. Ruled
+out by suites/meta/test_suites_can_fail.py: `some-families-cannot-be-named`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A recorded run is judged again under other tolerances, and says which would have passed it."""
+"""A recorded run is judged again under other tolerances, and says which would have passed it.
+
+Passes wrongly if any bound under which all pairs pass was called the least. Ruled out by
+suites/meta/test_suites_can_fail.py: `the-least-bound-is-not-the-least`.
+"""
 
 from __future__ import annotations
 

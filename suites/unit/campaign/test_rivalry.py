@@ -1,4 +1,8 @@
-"""Other projects' rules on the outputs we judged: what they let through and what they flag."""
+"""Other projects' rules on the outputs we judged: what they let through and what they flag.
+
+Passes wrongly if every pair of a planted run counted as changed, also where the fault did nothing.
+Ruled out by suites/meta/test_suites_can_fail.py: `pairs-of-a-planted-run-all-count-as-changed`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`parity axes` tells what the tables hold, to people and to programs."""
+"""`parity axes` tells what the tables hold, to people and to programs.
+
+Passes wrongly if what is printed was held to itself and not to the tables. Ruled out by
+suites/meta/test_suites_can_fail.py: `an-axis-is-not-listed`.
+"""
 
 from __future__ import annotations
 

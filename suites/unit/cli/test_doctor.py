@@ -1,4 +1,8 @@
-"""`parity doctor`: what is missing comes with what to do, and only what is needed is fatal."""
+"""`parity doctor`: what is missing comes with what to do, and only what is needed is fatal.
+
+Passes wrongly if a compiler that is there and does not work was never met. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-compiler-is-found-and-not-tried`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from torch._inductor import config as inductor
+from torch._inductor import cpp_builder
 
 from harness.cli import doctor, main
 from harness.cli.doctor import Check
@@ -66,12 +71,34 @@ def test_without_a_compiler_it_is_unfit(
 def test_a_compiler_that_cannot_compile_is_unfit(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    broken = tmp_path / Path(inductor.cpp.cxx[-1]).name  # found before any real one
-    broken.write_text("#!/bin/sh\necho 'fatal error: Python.h: No such file' >&2\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    compiler_on_path(
+        tmp_path, monkeypatch, "echo 'fatal error: Python.h: No such file' >&2; exit 1"
+    )
     compiler = checks(capsys, code=2)["c++ compiler"]
     assert "cannot compile what torch generates: fatal error: Python.h" in compiler.remedy
+
+
+def test_a_compiler_that_does_not_run_is_unfit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compiler_on_path(tmp_path, monkeypatch, "exit 1", version="exit 1")
+    compiler = checks(capsys, code=2)["c++ compiler"]
+    assert (compiler.found, compiler.ok) == ("none", False)
+    assert "No working C++ compiler found" in compiler.remedy
+    assert "Install g++ or clang, set CXX, or use mode='eager'" in compiler.remedy
+
+
+def compiler_on_path(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, compile_: str, *, version: str = "exit 0"
+) -> None:
+    """The only compiler is a script. torch looks for one once a process, and has to look again."""
+    script = folder / Path(inductor.cpp.cxx[-1]).name
+    script.write_text(f'#!/bin/sh\n[ "$1" = --version ] && {version}\n{compile_}\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(
+        cpp_builder, "cpp_compiler_search", cpp_builder.cpp_compiler_search.__wrapped__
+    )
 
 
 def test_a_person_reads_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,8 @@
-"""Every command the Makefile calls is one the command line has."""
+"""Every command the Makefile calls is one the command line has.
+
+Passes wrongly if every call was taken for one that exists. Ruled out by
+`test_a_call_that_does_not_exist_is_seen`.
+"""
 
 from __future__ import annotations
 

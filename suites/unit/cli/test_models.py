@@ -1,4 +1,8 @@
-"""`parity models` lists what is here, and fetches with a real pip that has no registry."""
+"""`parity models` lists what is here, and fetches with a real pip that has no registry.
+
+Passes wrongly if a folder that is there was taken for a checkpoint, whatever is in it. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-folder-counts-as-a-checkpoint`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`parity report` writes a recorded run again and never changes what it says."""
+"""`parity report` writes a recorded run again and never changes what it says.
+
+Passes wrongly if there was one run only, or the newest was also the oldest by the clock. Ruled out
+by suites/meta/test_suites_can_fail.py: `the-oldest-run-is-taken`.
+"""
 
 from __future__ import annotations
 

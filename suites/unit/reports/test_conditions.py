@@ -1,4 +1,8 @@
-"""What a finding takes, what hides it, and which findings look like one cause."""
+"""What a finding takes, what hides it, and which findings look like one cause.
+
+Passes wrongly if a switch that could not act on the case was among those that hide the failure.
+Ruled out by suites/meta/test_suites_can_fail.py: `idle-switches-hide-a-failure`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Drawings of a failure: the map of layers by tokens, the text, the bars, the sparkline."""
+"""Drawings of a failure: the map of layers by tokens, the text, the bars, the sparkline.
+
+Passes wrongly if no square of a map stood for two tokens, so that it did not matter which of them
+it shows. Ruled out by suites/meta/test_suites_can_fail.py: `a-square-shows-its-first-token`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Findings: order, words, truth tables and the error along a prompt."""
+"""Findings: order, words, truth tables and the error along a prompt.
+
+Passes wrongly if no finding's worst value was NaN, which a plain comparison calls no worse than
+another. Ruled out by suites/meta/test_suites_can_fail.py: `nan-is-no-trouble`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The HTML report: whole, self-contained, navigable, reproducible, and inert under hostile text."""
+"""The HTML report: whole, self-contained, navigable, reproducible, and inert under hostile text.
+
+Passes wrongly if the hostile texts reached the page by other ways than the templates' own printing.
+Ruled out by suites/meta/test_suites_can_fail.py: `the-page-escapes-nothing`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The lattice map: which cell stands where, what it shows, and which edges it draws."""
+"""The lattice map: which cell stands where, what it shows, and which edges it draws.
+
+Passes wrongly if the comparisons of a cell all ended alike, so that the mildest outcome would do
+for the worst. Ruled out by suites/meta/test_suites_can_fail.py: `a-cell-shows-its-mildest-outcome`.
+"""
 
 from __future__ import annotations
 

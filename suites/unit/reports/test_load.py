@@ -1,4 +1,8 @@
-"""Loading: indexed records, killed runs, and folders that are no run."""
+"""Loading: indexed records, killed runs, and folders that are no run.
+
+Passes wrongly if no run that is read here lacked its end record. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-killed-run-loads-as-whole`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Every figure that the judge measures has its meaning in the report."""
+"""Every figure that the judge measures has its meaning in the report.
+
+Passes wrongly if the names were collected from the table of meanings instead of the judge's code.
+Ruled out by suites/meta/test_suites_can_fail.py: `a-metric-has-no-meaning`.
+"""
 
 from __future__ import annotations
 

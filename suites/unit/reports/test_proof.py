@@ -1,4 +1,8 @@
-"""What a run claims to prove: each claim has its count, and none is made without one."""
+"""What a run claims to prove: each claim has its count, and none is made without one.
+
+Passes wrongly if the runs whose claims are counted held no failure. Ruled out by
+suites/meta/test_suites_can_fail.py: `failures-are-claimed-to-agree`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A scenario's figures: counted in the run, on the devices and tasks of the finding that leads."""
+"""A scenario's figures: counted in the run, on the devices and tasks of the finding that leads.
+
+Passes wrongly if every comparison of the run was on the leading finding's own device and task.
+Ruled out by suites/meta/test_suites_can_fail.py: `a-story-counts-every-comparison`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Colours of the report: every text on every ground it stands on reaches 4.5 : 1 (WCAG 2.2, AA)."""
+"""Colours of the report: every text on every ground it stands on reaches 4.5 : 1 (WCAG 2.2, AA).
+
+Passes wrongly if the colours that are measured were not those of the style sheet that is shown.
+Ruled out by suites/meta/test_suites_can_fail.py: `quiet-ink-is-pale`.
+"""
 
 from __future__ import annotations
 

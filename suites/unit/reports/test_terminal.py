@@ -1,4 +1,8 @@
-"""The terminal summary, and the module's own command line."""
+"""The terminal summary, and the module's own command line.
+
+Passes wrongly if the hostile run held no text that a terminal obeys. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-terminal-obeys-recorded-text`.
+"""
 
 from __future__ import annotations
 

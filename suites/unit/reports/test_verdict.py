@@ -1,4 +1,8 @@
-"""The verdict and the statistics it rests on."""
+"""The verdict and the statistics it rests on.
+
+Passes wrongly if the records never disagreed with the end record, so that nobody compares the two.
+Ruled out by suites/meta/test_suites_can_fail.py: `lost-records-are-no-problem`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Every endpoint answers with the engine's own bits, in the shape that it documents."""
+"""Every endpoint answers with the engine's own bits, in the shape that it documents.
+
+Passes wrongly if numbers were compared after a rounding that server and engine share. Ruled out by
+suites/meta/test_suites_can_fail.py: `embeddings-lose-bits-on-the-wire`.
+"""
 
 from __future__ import annotations
 

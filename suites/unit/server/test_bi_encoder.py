@@ -1,4 +1,8 @@
-"""A model without a classifier scores by the cosine of embeddings, and refuses what it lacks."""
+"""A model without a classifier scores by the cosine of embeddings, and refuses what it lacks.
+
+Passes wrongly if all queries of a request were one text, so that it did not matter which a document
+meets. Ruled out by suites/meta/test_suites_can_fail.py: `every-document-meets-the-first-query`.
+"""
 
 from __future__ import annotations
 

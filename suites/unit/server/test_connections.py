@@ -1,4 +1,8 @@
-"""Connections that are refused, abandoned or shut down, at a moment that the test chooses."""
+"""Connections that are refused, abandoned or shut down, at a moment that the test chooses.
+
+Passes wrongly if the prompts of a client that hangs up were through before it does. Ruled out by
+suites/meta/test_suites_can_fail.py: `who-hung-up-is-served-on`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Bodies drawn from the document that the server serves: what it promises is what it does."""
+"""Bodies drawn from the document that the server serves: what it promises is what it does.
+
+Passes wrongly if no body came to the edge of what the document allows. Ruled out by
+suites/meta/test_suites_can_fail.py: `the-document-promises-empty-texts`.
+"""
 
 from __future__ import annotations
 
@@ -76,6 +80,16 @@ def test_the_document_names_every_route_once(document: dict[str, Any]) -> None:
     operations = [op["operationId"] for item in document["paths"].values() for op in item.values()]
     assert len(set(operations)) == len(operations)
     assert document["openapi"] == "3.1.0"
+
+
+def test_the_least_text_that_is_promised_is_the_least_that_is_taken(
+    server: Server, document: dict[str, Any]
+) -> None:
+    text = body_schema(document, "/v1/embeddings")["properties"]["input"]["anyOf"][0]
+    assert text["type"] == "string"
+    least = text.get("minLength", 0)
+    bodies = ({"input": "a" * length} for length in (least, least - 1))
+    assert [server.ask("/v1/embeddings", body).status_code for body in bodies] == [200, 400]
 
 
 @pytest.mark.parametrize("path", PATHS)

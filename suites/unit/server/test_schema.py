@@ -1,4 +1,8 @@
-"""What a schema lets through, what it says of the rest, and what it tells a reader."""
+"""What a schema lets through, what it says of the rest, and what it tells a reader.
+
+Passes wrongly if Python's idea of an integer decided, to which `true` is one. Ruled out by
+suites/meta/test_suites_can_fail.py: `true-is-an-integer`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Late interaction, listwise and sparse models over HTTP: the engine's own numbers, in order."""
+"""Late interaction, listwise and sparse models over HTTP: the engine's own numbers, in order.
+
+Passes wrongly if a score did not depend on which of its two sides is the query. Ruled out by
+suites/meta/test_suites_can_fail.py: `documents-look-for-the-query`.
+"""
 
 from __future__ import annotations
 

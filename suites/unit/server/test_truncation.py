@@ -1,4 +1,8 @@
-"""Truncation: what is kept of a prompt, over HTTP and by the tokenizer, and where it is refused."""
+"""Truncation: what is kept of a prompt, over HTTP and by the tokenizer, and where it is refused.
+
+Passes wrongly if what is cut on the left and on the right were the same. Ruled out by
+suites/meta/test_suites_can_fail.py: `prompts-are-always-cut-on-the-right`.
+"""
 
 from __future__ import annotations
 

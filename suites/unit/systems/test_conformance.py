@@ -1,4 +1,8 @@
-"""The conformance check lets honest systems through and names what is wrong with the others."""
+"""The conformance check lets honest systems through and names what is wrong with the others.
+
+Passes wrongly if a check was never asked of a system that breaks what it checks. Ruled out by
+suites/meta/test_suites_can_fail.py: `one-answer-to-everything-conforms`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Answers of a server are taken apart and distrusted; waits are as long as it wants them."""
+"""Answers of a server are taken apart and distrusted; waits are as long as it wants them.
+
+Passes wrongly if every answer came in the order of its prompts, so that indexes did not matter.
+Ruled out by suites/meta/test_suites_can_fail.py: `rows-are-taken-as-they-come`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""transformers and sentence-transformers as systems: right, attested, never truncated."""
+"""transformers and sentence-transformers as systems: right, attested, never truncated.
+
+Passes wrongly if the bound was so wide that another token's row is within it. Ruled out by
+suites/meta/test_suites_can_fail.py: `last-pooling-takes-the-first-row`.
+"""
 
 from __future__ import annotations
 

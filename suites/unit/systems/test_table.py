@@ -1,4 +1,8 @@
-"""A system is found by name, by entry point or by place, or the message says what is wrong."""
+"""A system is found by name, by entry point or by place, or the message says what is wrong.
+
+Passes wrongly if nothing but our own table was ever asked for a name. Ruled out by
+suites/meta/test_suites_can_fail.py: `installed-systems-are-not-asked-for`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """The vLLM adapter without vLLM: what its child writes down is read right, and a child that
 refuses, fails, hangs or dies is one cell's error with all its processes gone.
+
+Passes wrongly if nothing had been counted before the run, so that warm-up could not be taken for
+it. Ruled out by suites/meta/test_suites_can_fail.py: `the-warm-up-counts-as-the-run`.
 """
 
 from __future__ import annotations
