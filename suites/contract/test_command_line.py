@@ -1,4 +1,8 @@
-"""Misuse of a command: exit code 2, the offending thing, the valid choices, nothing left behind."""
+"""Misuse of a command: exit code 2, the offending thing, the valid choices, nothing left behind.
+
+Passes wrongly if a command was refused in the right words after it had begun to write. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-refused-command-leaves-a-folder`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A configuration that cannot be run is refused at start-up, with the choices that can."""
+"""A configuration that cannot be run is refused at start-up, with the choices that can.
+
+Passes wrongly if a wrong value was kept until something else stumbled over it. Ruled out by
+suites/meta/test_suites_can_fail.py: `values-are-not-looked-at`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The container file, as far as it can be held to account without a container engine."""
+"""The container file, as far as it can be held to account without a container engine.
+
+Passes wrongly if what is sent and what is copied were both read from one of the two files. Ruled
+out by suites/meta/test_suites_can_fail.py: `the-image-lacks-the-reports`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Two deployments on traffic, by command: the same, different, dead, idle, and redacted."""
+"""Two deployments on traffic, by command: the same, different, dead, idle, and redacted.
+
+Passes wrongly if a canary that is wrong or ignores its switch could pass, or records held no prompt
+to begin with. Ruled out by `test_a_wrong_canary_fails_and_says_how_far`,
+`test_a_switch_that_does_not_act_is_vacuous` and suites/meta/test_suites_can_fail.py:
+`prompts-stay-in-redacted-records`.
+"""
 
 from __future__ import annotations
 

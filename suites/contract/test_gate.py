@@ -1,4 +1,8 @@
-"""`parity gate`: every rule opens and closes the gate through the command line."""
+"""`parity gate`: every rule opens and closes the gate through the command line.
+
+Passes wrongly if each run that must be refused broke several rules, so that no rule was needed.
+Ruled out by suites/meta/test_suites_can_fail.py: `the-gate-trusts-every-record`.
+"""
 
 from __future__ import annotations
 

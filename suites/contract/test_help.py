@@ -1,4 +1,8 @@
-"""`--help`, completion and the reference: what a newcomer reads first."""
+"""`--help`, completion and the reference: what a newcomer reads first.
+
+Passes wrongly if something else was shown in the place of words that a command lacks. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-command-is-not-explained`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""JUnit XML: valid by the common schema, counted rightly, its tests named alike in every run."""
+"""JUnit XML: valid by the common schema, counted rightly, its tests named alike in every run.
+
+Passes wrongly if the schemas accepted anything, or what is vacuous looked like a test that passed.
+Ruled out by `test_the_schemas_refuse_what_is_not_junit`, `test_two_tests_of_one_name_are_refused`
+and suites/meta/test_suites_can_fail.py: `junit-passes-what-is-vacuous`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Markdown, a job's summary and a tracker's text: they tell what to do and nothing acts."""
+"""Markdown, a job's summary and a tracker's text: they tell what to do and nothing acts.
+
+Passes wrongly if what would act was not recognised, or no payload could leave a span that does not
+guard it. Ruled out by `test_unguarded_text_would_act` and suites/meta/test_suites_can_fail.py:
+`a-code-span-can-be-left`.
+"""
 
 from __future__ import annotations
 

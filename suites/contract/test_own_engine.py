@@ -1,4 +1,8 @@
-"""The adapter template of the documents works exactly as it is shown."""
+"""The adapter template of the documents works exactly as it is shown.
+
+Passes wrongly if the shown commands took any answers from the template, whichever prompt they
+belong to. Ruled out by suites/meta/test_suites_can_fail.py: `a-template-turns-its-answers-round`.
+"""
 
 from __future__ import annotations
 

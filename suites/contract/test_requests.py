@@ -1,4 +1,8 @@
-"""A request that cannot be run is refused by name, and nothing happens to its company."""
+"""A request that cannot be run is refused by name, and nothing happens to its company.
+
+Passes wrongly if answers were given out by place and every refused request stood behind the good
+ones. Ruled out by suites/meta/test_suites_can_fail.py: `answers-move-up-for-who-was-refused`.
+"""
 
 from __future__ import annotations
 

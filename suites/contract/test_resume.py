@@ -1,4 +1,8 @@
-"""A run that was killed or ran out of time goes on, and ends as if nothing had happened."""
+"""A run that was killed or ran out of time goes on, and ends as if nothing had happened.
+
+Passes wrongly if the old records were only looked at once the new ones were whole. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-resumed-run-is-written-over`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Runs that meet trouble end with a message, an exit code and every record they could make."""
+"""Runs that meet trouble end with a message, an exit code and every record they could make.
+
+Passes wrongly if the errors were told, and the comparisons that they spoil set aside as some that
+cannot apply. Ruled out by suites/meta/test_suites_can_fail.py: `a-crashed-side-is-set-aside`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`parity scenario`: stories are listed, told with their run's figures, and not told unseen."""
+"""`parity scenario`: stories are listed, told with their run's figures, and not told unseen.
+
+Passes wrongly if a story was told because it was asked for, seen or not. Ruled out by
+`test_a_story_that_did_not_happen_is_not_told`.
+"""
 
 from __future__ import annotations
 

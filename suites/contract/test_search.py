@@ -1,4 +1,8 @@
-"""`parity search` finds a planted defect, keeps what it found, and says where it looked."""
+"""`parity search` finds a planted defect, keeps what it found, and says where it looked.
+
+Passes wrongly if the search found a failing case without the plant as well. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-search-forgets-the-plant`.
+"""
 
 from __future__ import annotations
 

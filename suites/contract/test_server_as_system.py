@@ -1,4 +1,8 @@
-"""Our server, judged through the HTTP adapter, gets the verdicts of the engine inside it."""
+"""Our server, judged through the HTTP adapter, gets the verdicts of the engine inside it.
+
+Passes wrongly if verdicts were all that is compared, since one lost bit changes none of them. Ruled
+out by suites/meta/test_suites_can_fail.py: `the-adapter-changes-a-bit`.
+"""
 
 from __future__ import annotations
 

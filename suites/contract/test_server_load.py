@@ -1,4 +1,8 @@
-"""`parity serve` under load: no row is another's, none is lost unsaid, and a wrong one is seen."""
+"""`parity serve` under load: no row is another's, none is lost unsaid, and a wrong one is seen.
+
+Passes wrongly if rows were not compared, or within a bound that a wrong one meets. Ruled out by
+`test_a_wrong_row_under_load_is_seen`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Ranks started by torchrun answer as ranks inline do, and rank 0 drives them."""
+"""Ranks started by torchrun answer as ranks inline do, and rank 0 drives them.
+
+Passes wrongly if the bits were those of ranks that each go on with their own summand. Ruled out by
+suites/meta/test_suites_can_fail.py: `ranks-of-one-process-do-not-sum`.
+"""
 
 from __future__ import annotations
 

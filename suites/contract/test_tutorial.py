@@ -1,4 +1,8 @@
-"""The tutorial's commands that read recorded runs say what the tutorial says they say."""
+"""The tutorial's commands that read recorded runs say what the tutorial says they say.
+
+Passes wrongly if the two runs differed in nothing that is told, or in more than the plant. Ruled
+out by suites/meta/test_suites_can_fail.py: `the-plant-is-no-difference`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The workflow's own steps, run here by the script that reads the same file."""
+"""The workflow's own steps, run here by the script that reads the same file.
+
+Passes wrongly if the script ran nothing and called every step ok, or took any command for one that
+exists. Ruled out by `test_a_failure_stops_all_but_what_always_runs` and
+suites/meta/test_documents.py::test_a_command_that_does_not_exist_is_seen.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Other forms of a report: Markdown, annotations and tables, hostile text and all."""
+"""Other forms of a report: Markdown, annotations and tables, hostile text and all.
+
+Passes wrongly if the prompts were not where they are looked for, masked or not. Ruled out by
+suites/meta/test_suites_can_fail.py: `nothing-is-masked`.
+"""
 
 from __future__ import annotations
 
