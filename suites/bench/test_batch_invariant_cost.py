@@ -1,4 +1,8 @@
-"""What `batch_invariant` costs: the same run with the mode on over the same run with it off."""
+"""What `batch_invariant` costs: the same run with the mode on over the same run with it off.
+
+Passes wrongly if a run was counted for the mode that it was not in, or left requests out. Ruled out
+by `test_a_run_in_the_other_mode_is_no_figure`.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,23 @@ LENGTHS = ((150, Task.EMBED), (90, Task.TOKEN_EMBED), (60, Task.EMBED))
 REPEATS = 5
 
 
-def seconds(engine: Engine, wanted: Sequence[PoolingRequest]) -> float:
+def seconds(engine: Engine, wanted: Sequence[PoolingRequest], *, on: bool) -> float:
+    """Of one run, which must be in the mode that it is counted for, and answer everything."""
     began = time.perf_counter()
-    engine.run(wanted)
-    return time.perf_counter() - began
+    result = engine.run(wanted)
+    spent = time.perf_counter() - began
+    assert result.witness.flags["batch_invariant"] == ("on" if on else "off")
+    assert len(result.outputs) == len(wanted)
+    return spent
+
+
+def test_a_run_in_the_other_mode_is_no_figure(tiny_qwen3: Path) -> None:
+    wanted = requests(LENGTHS[-1:], vocabulary=100)
+    for on in (False, True):
+        with Fleet(tiny_qwen3, batch_invariant=on).engine(Way(batch_invariant=on)) as engine:
+            assert seconds(engine, wanted, on=on) > 0
+            with pytest.raises(AssertionError):
+                seconds(engine, wanted, on=not on)
 
 
 @pytest.mark.parametrize("checkpoint", ["tiny_qwen3", "smollm2"])
@@ -43,7 +60,7 @@ def test_cost(checkpoint: str, request: pytest.FixtureRequest) -> None:
                     engine.run(wanted)  # compiles, and fills caches
                 # In turns: a machine that slows down slows both sides.
                 taken = [
-                    {on: seconds(engine, wanted) for on, engine in engines.items()}
+                    {on: seconds(engine, wanted, on=on) for on, engine in engines.items()}
                     for _ in range(REPEATS)
                 ]
             finally:

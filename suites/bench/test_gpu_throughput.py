@@ -6,6 +6,10 @@ for each multiply-add: all weights of the layers, and half of the square of the 
 attention.
 
     PYTHONPATH=. python3 -m pytest suites/bench/test_gpu_throughput.py -m bench -s
+
+Passes wrongly if more operations were counted than the shape has, or tokens that did not run. Ruled
+out by `test_operations_are_what_torch_counts` and `test_throughput`, which counts the tokens of
+every timed run in its plan.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from statistics import median
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
 from engine.config import (
     EXECUTION_MODES,
@@ -100,8 +105,11 @@ def operations(length: int, count: int) -> float:
 def seconds(engine: Engine, requests: Sequence[PoolingRequest]) -> float:
     torch.cuda.synchronize()
     began = time.perf_counter()
-    engine.run(requests)
-    return time.perf_counter() - began
+    result = engine.run(requests)
+    spent = time.perf_counter() - began
+    assert sum(step.num_tokens for step in result.plan) == sum(r.num_tokens for r in requests)
+    assert len(result.outputs) == len(requests)
+    return spent
 
 
 def ceiling(rows: int = BUDGET) -> float:
@@ -141,6 +149,18 @@ def square(size: int = 8192) -> float:
         if repeat > 2:
             times.append(start.elapsed_time(end) / 1e4)
     return 2 * size**3 / median(times)
+
+
+def test_operations_are_what_torch_counts() -> None:
+    """Nothing is computed: a layer's products of a prompt, and attention over its whole square."""
+    length = max(LOADS)
+    with FlopCounterMode(display=False) as counter:
+        for n, k in PRODUCTS:
+            F.linear(torch.empty(length, k, device="meta"), torch.empty(n, k, device="meta"))
+        heads = (torch.empty(1, 16, length, 128, device="meta") for _ in "qkv")
+        F.scaled_dot_product_attention(*heads)
+    whole = 4 * QUERIES * length * length
+    assert operations(length, 3) == 3 * LAYERS * (counter.get_total_flops() - whole / 2)
 
 
 def test_throughput(model: Path) -> None:

@@ -1,4 +1,9 @@
-"""A thousand drawn cases on the GPU: chunk size and company change no bit."""
+"""A thousand drawn cases on the GPU: chunk size and company change no bit.
+
+Passes wrongly if the count that it asks for saw no bit that differs. Ruled out by
+suites/meta/test_suites_can_fail.py::test_a_broken_suite_is_red, which breaks what
+suites/invariance/test_drawn_cases.py counts in the same way.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The engine on a GPU against float64 on the CPU, and against itself under replayed plans."""
+"""The engine on a GPU against float64 on the CPU, and against itself under replayed plans.
+
+Passes wrongly if the limits, which are wide, let another prompt's answer through, or steps that
+share buffers unfenced gave the same bits. Ruled out by
+`test_another_prompts_answer_is_beyond_every_limit` and
+suites/parity/test_exactness.py::test_without_the_fence_a_lagging_device_reads_other_inputs.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +16,19 @@ import torch
 from engine.config import ATTENTION_BACKENDS, EXECUTION_MODES
 from harness.systems.lagging import LAGS
 from suites.figures import show
-from suites.gpu.ways import LAYERS, LIMIT, Way, differing, errors, run
+from suites.gpu.ways import LAYERS, LIMIT, Way, differing, errors, exact, run
 
 MODELS = ("tiny-qwen3", "tiny-llama", "tiny-bert")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_another_prompts_answer_is_beyond_every_limit(name: str) -> None:
+    """Two embeddings exchanged, on the CPU: the limits are wide, and not so wide."""
+    right = exact(name)
+    outputs = dict(right.outputs)
+    outputs["0"], outputs["2"] = outputs["2"], outputs["0"]
+    assert max(errors(right, name)) == 0
+    assert max(errors(replace(right, outputs=outputs), name)) > max(LIMIT.values())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])

@@ -1,4 +1,9 @@
-"""The three bugs this project exists for, planted on CUDA streams: each needs two conditions."""
+"""The three bugs this project exists for, planted on CUDA streams: each needs two conditions.
+
+Passes wrongly if a lag alone changed answers, or any two runs differed. Ruled out by
+`test_it_shows_where_it_is_said_to_and_nowhere_else`, which wants the same bits, lag and fault and
+all, wherever one condition is missing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Tensor and pipeline ranks: on one device in one process, and with NCCL on a device each."""
+"""Tensor and pipeline ranks: on one device in one process, and with NCCL on a device each.
+
+Passes wrongly if each tensor rank did the whole layer, or a sum that waits for no peer were no
+hazard. Ruled out by `test_two_tensor_ranks_of_one_device`, which wants other bits than one rank's,
+and
+suites/parity/test_tensor_parallel.py::test_a_sum_that_does_not_wait_for_its_peers_is_a_hazard.
+"""
 
 from __future__ import annotations
 

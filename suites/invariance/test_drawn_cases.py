@@ -1,4 +1,8 @@
-"""Chunk size and company change no bit: two dozen drawn cases, and a thousand in `nightly`."""
+"""Chunk size and company change no bit: two dozen drawn cases, and a thousand in `nightly`.
+
+Passes wrongly if the drawn prompts were never cut where a sum's order could depend on it. Ruled out
+by suites/meta/test_suites_can_fail.py: `means-are-summed-chunk-by-chunk`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 Each run is held to one in which a healthy request of the same length stands in the sick one's
 place, so both follow the same plan and not a bit may differ.
+
+Passes wrongly if the sick request had no company in its steps, or NaN could not reach it. Ruled out
+by suites/meta/test_suites_can_fail.py: `every-row-touches-every-other`.
 """
 
 from __future__ import annotations

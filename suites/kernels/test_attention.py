@@ -1,4 +1,8 @@
-"""Paged attention: against the written-out specification, and bit by bit against itself."""
+"""Paged attention: against the written-out specification, and bit by bit against itself.
+
+Passes wrongly if the bound was so wide that one key more or less is within it. Ruled out by
+`test_one_key_more_is_beyond_every_bound`.
+"""
 
 from __future__ import annotations
 
@@ -103,6 +107,25 @@ def test_it_computes_what_the_specification_does(batch: Batch) -> None:
     found = batch.run("triton")
     assert error(found, batch.run("naive", torch.float64)) <= bound(batch.dtype)
     assert found.dtype == batch.dtype
+
+
+def test_one_key_more_is_beyond_every_bound() -> None:
+    """A window that is one too wide: what the comparison above must see, in any dtype."""
+    for dtype in DTYPES:
+        right, wide = (
+            Batch(
+                pieces=((33, 17),),
+                dtype=dtype,
+                head_dim=16,
+                heads=KV_HEADS,
+                block_size=4,
+                window=window,
+                causal=True,
+                seed=0,
+            )
+            for window in (33, 34)
+        )
+        assert error(wide.run("triton"), right.run("naive", torch.float64)) > bound(dtype)
 
 
 @settings(max_examples=EXAMPLES)

@@ -1,4 +1,8 @@
-"""Products, norms and rotary angles: against PyTorch, and bit by bit against fewer rows."""
+"""Products, norms and rotary angles: against PyTorch, and bit by bit against fewer rows.
+
+Passes wrongly if the bound was so wide that a term of a sum could be left out. Ruled out by
+`test_a_term_left_out_is_beyond_every_bound`.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +39,26 @@ def test_products(
     first = data.draw(st.integers(0, rows - 1))
     part = TRITON.linear(x[first:].clone(), weight, bias)
     assert torch.equal(part, found[first:])
+
+
+def test_a_term_left_out_is_beyond_every_bound() -> None:
+    """One of 192 terms of a product, of a mean of squares, and one row's angles for the next's."""
+    for dtype in DTYPES:
+        x, weight = (draw(9, 192, dtype=dtype, seed=s) for s in (5, 6))
+        short = weight.clone()
+        short[:, -1] = 0
+        found = TRITON.linear(x, short, None)
+        assert error(found, F.linear(x.double(), weight.double())) > bound(dtype)
+        cut = x.clone()
+        cut[:, -1] = 0
+        found = TRITON.rms_norm(cut, weight[0], 1e-6)
+        assert error(found, rms_norm(x.double(), weight[0].double(), 1e-6)) > bound(dtype)
+        heads = x.view(9, 12, 16)
+        frequencies = inverse_frequencies(16, 1e4).to(DEVICE)
+        cos, sin = rotary_table(torch.arange(10, device=DEVICE), frequencies, dtype)
+        found = TRITON.rotate(heads, cos[1:], sin[1:])
+        exact = rotate(heads.double(), cos[:-1].double(), sin[:-1].double())
+        assert error(found, exact) > bound(dtype)
 
 
 @settings(max_examples=EXAMPLES)

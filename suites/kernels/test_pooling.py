@@ -1,4 +1,8 @@
-"""Tile sums, means and late interaction."""
+"""Tile sums, means and late interaction.
+
+Passes wrongly if the reference's bits did not depend on the order of a sum, or the bound on every
+token. Ruled out by `test_another_order_and_a_lost_token_are_seen`.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +42,19 @@ def test_means_have_the_bits_of_the_reference(
     rows = draw(sum(lengths), width, dtype=dtype, seed=width)
     offsets = offsets_of(lengths)
     assert torch.equal(segment_mean(rows, offsets), segment_mean_reference(rows, offsets))
+
+
+def test_another_order_and_a_lost_token_are_seen() -> None:
+    """The same rows summed from the last to the first, and a document without its last token."""
+    rows = draw(2 * TILE + 7, 64, dtype=torch.float32, seed=9)
+    offsets = offsets_of([len(rows)])
+    assert not torch.equal(
+        segment_mean(rows.flip(0), offsets), segment_mean_reference(rows, offsets)
+    )
+    # Each of as many query rows asks for one token, so that every token counts.
+    found = max_sim(rows, rows[:-1].contiguous(), offsets_of([len(rows) - 1]))
+    exact = max_sim_reference(rows.double(), rows.double(), offsets)
+    assert error(found, exact) > bound(torch.float32)
 
 
 @settings(max_examples=EXAMPLES)

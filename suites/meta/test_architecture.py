@@ -2,6 +2,10 @@
 
 Every contract is broken once in a copy of the tree by an import that it exists to forbid. A copy
 may hold modules that the project does not have yet: a contract binds them from their first day.
+
+Passes wrongly if a contract could not be broken, or imports were not seen. Ruled out by
+`test_import_contract_breaks`, `test_cycle_breaks_its_contract`, `test_foreign_imports_are_seen` and
+`test_a_loaded_torch_is_seen`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""docs/capabilities.md says of every family what the engine says of it at start-up."""
+"""docs/capabilities.md says of every family what the engine says of it at start-up.
+
+Passes wrongly if the document was made from a list that stands beside the engine's own check. Ruled
+out by `test_another_refusal_is_another_document`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,10 @@
 
 Three kinds of name are read. What stands in backticks and looks like a path, a dotted module or a
 class; command lines of `parity` and of `make`, quoted or in a block; and the targets of links.
+
+Passes wrongly if names, commands and links were not read off the documents. Ruled out by
+`test_a_missing_name_is_seen`, `test_a_command_that_does_not_exist_is_seen` and
+`test_a_link_that_leads_nowhere_is_seen`.
 """
 
 from __future__ import annotations
@@ -183,6 +187,11 @@ def test_readme_shows_what_profiles_hold() -> None:
 )
 def test_a_missing_name_is_seen(name: str) -> None:
     assert missing(f"The room `{name}` owns it.") == [name]
+
+
+def test_a_link_that_leads_nowhere_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("[a](page.md#top) [b](https://x.example) [c](no-such.md)")
+    assert broken_links(str(tmp_path / "page.md")) == ["no-such.md"]
 
 
 def test_other_quoted_text_is_left_alone() -> None:

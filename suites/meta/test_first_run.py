@@ -1,4 +1,9 @@
-"""The newcomer's figures in the README are those that were measured, and nobody's else."""
+"""The newcomer's figures in the README are those that were measured, and nobody's else.
+
+Passes wrongly if a figure that was typed in, or one of a step that failed, passed for a measured
+one. Ruled out by `test_a_figure_that_was_typed_in_is_seen` and
+`test_a_step_that_fails_is_no_figure`.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +54,24 @@ def test_the_readme_says_what_was_measured(first_run: ModuleType) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     expected = first_run.section(first_run.recorded())
     assert first_run.written(readme, expected) == readme, "run `make first-run`; type no figure in"
+
+
+def test_a_figure_that_was_typed_in_is_seen(first_run: ModuleType) -> None:
+    measured = first_run.Measurement(
+        date="2026-11-30",
+        commit="abc1234",
+        machine="a CPU",
+        packages="torch 9",
+        load=0.1,
+        cores=2,
+        steps=(first_run.Step(name="clone", command="git clone URL", seconds=61.0),),
+    )
+    text = first_run.section(measured)
+    honest = f"{first_run.BEGIN}\n{text}\n{first_run.END}\n"
+    assert first_run.written(honest, text) == honest
+    typed = honest.replace("1 min 1 s", "9.0 s")
+    assert typed != honest
+    assert first_run.written(typed, text) != typed
 
 
 def test_the_path_is_a_newcomers(

@@ -1,6 +1,9 @@
 """The judge asks for evidence: what proves nothing is VACUOUS, what is no pair is an ERROR.
 
 Each of these has been seen red with its rule taken out of the judge.
+
+Passes wrongly if what a side does not attest were taken as attested. Ruled out by
+suites/meta/test_suites_can_fail.py: `silence-attests`.
 """
 
 from __future__ import annotations

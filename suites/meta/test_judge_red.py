@@ -2,6 +2,10 @@
 
 A rule whose removal leaves this file green is not tested; each of these has been seen red with
 its rule taken out.
+
+Passes wrongly if the judge rejected everything, or a rule could go without anybody noticing. Ruled
+out by `test_what_is_right_passes_in_every_tier` and suites/meta/test_suites_can_fail.py:
+`nan-is-an-answer`.
 """
 
 from __future__ import annotations

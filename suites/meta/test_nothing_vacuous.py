@@ -1,6 +1,10 @@
 """Nothing passes vacuously (law 1), through the campaign's own executor and judge.
 
 Each system here would agree with itself perfectly; none may come out as PASS where it lies.
+
+Passes wrongly if nothing ever passed, or a switch was believed to have acted because it was asked
+for. Ruled out by `test_an_honest_system_passes_everywhere` and suites/meta/test_suites_can_fail.py:
+`switches-vouch-for-themselves`.
 """
 
 from __future__ import annotations

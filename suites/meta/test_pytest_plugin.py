@@ -1,4 +1,9 @@
-"""The pytest plug-in in runs of its own: MKL pinned before torch, one seed, the same cases."""
+"""The pytest plug-in in runs of its own: MKL pinned before torch, one seed, the same cases.
+
+Passes wrongly if every run drew the same cases whatever its seed, or torch was never there too
+early. Ruled out by `test_seed_decides_the_cases`, which draws others with another seed, and
+`test_torch_loaded_too_early_is_refused`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,10 @@
 
 What is expected of each was measured in released engines and is written down in the faults' own
 descriptions; nothing that searches or explains has read them.
+
+Passes wrongly if there were findings without a bug, or any failing set of switches was called the
+smallest. Ruled out by `test_clean_engine_has_no_finding` and suites/meta/test_suites_can_fail.py:
+`supersets-are-minimal-too`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """Trials end to end: a planted fault is detected, a perturbation explained to the row.
 
-Would pass wrongly if the trial read what was planted before judging: `harness/trials/bench.py` gets
-a plug-in's name and nothing else, and an unplanted trial must find nothing.
+Of what is planted `harness/trials/bench.py` gets a plug-in's name and nothing else.
+
+Passes wrongly if the trial read what was planted before it judges, or called every explanation
+exact. Ruled out by `test_nothing_is_found_where_nothing_is_planted` and
+`test_a_wrong_explanation_is_not_called_exact`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """`batch_invariant`: chunk size and batch company change no bit, on the generated decoder.
 
 The same on SmolLM2 stands in `suites/real/test_smollm2.py`, what it costs in `suites/bench`.
+
+Passes wrongly if nothing came after the products and the attention that start-up probes already.
+Ruled out by suites/meta/test_suites_can_fail.py: `the-last-norm-counts-the-steps-rows`.
 """
 
 from __future__ import annotations

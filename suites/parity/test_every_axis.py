@@ -3,6 +3,9 @@
 Each value of each axis alone (beside what it cannot act without), and any two values together in a
 covering array, by the campaign's own executor and judge. What a family refuses is asked of it first
 and met again at start-up, with the same reason.
+
+Passes wrongly if a family refused nothing beforehand, so that no refusal was held to its reason.
+Ruled out by suites/meta/test_suites_can_fail.py: `nothing-is-refused-beforehand`.
 """
 
 from __future__ import annotations

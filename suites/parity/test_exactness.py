@@ -2,6 +2,12 @@
 
 Every run here also has to prove that it did what its name says, and that no step read or wrote a
 buffer unordered.
+
+Passes wrongly if no buffer was ever read late, fenced and awaited or not. Ruled out by
+`test_without_the_fence_a_lagging_device_reads_other_inputs`,
+`test_a_missing_fence_is_a_hazard_under_every_policy`,
+`test_an_unawaited_send_shows_when_the_receiver_lags` and
+`test_an_unawaited_send_is_a_hazard_under_every_policy`.
 """
 
 from __future__ import annotations

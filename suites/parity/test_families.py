@@ -1,6 +1,9 @@
 """Every family: compiled as eager, chunked as whole, two stages as one; or refused with a reason.
 
 tiny-qwen3 has the whole lattice in `test_exactness.py`; the others have one case of each.
+
+Passes wrongly if the stages of these families did without the counters that each of them keeps.
+Ruled out by suites/meta/test_suites_can_fail.py: `the-first-stage-does-not-count`.
 """
 
 from __future__ import annotations

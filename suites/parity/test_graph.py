@@ -1,4 +1,8 @@
-"""Graph replay: the compiled callable's bits on persistent memory, at the same padded size."""
+"""Graph replay: the compiled callable's bits on persistent memory, at the same padded size.
+
+Passes wrongly if a recording found its inputs where they are made, and persistent memory did not
+matter. Ruled out by `test_a_recording_that_is_not_given_an_input_answers_wrong`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 The same plan gives the same bits; another plan gives them in batch-invariant arithmetic, where
 chunks, company, preemptions and cached prefixes may change no bit.
+
+Passes wrongly if no prompt ever read a block that another's could be mistaken for. Ruled out by
+suites/meta/test_suites_can_fail.py: `all-prefixes-of-a-length-are-one`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Poison changes no bit of a right engine, and shows a read after release as NaN."""
+"""Poison changes no bit of a right engine, and shows a read after release as NaN.
+
+Passes wrongly if no released block was read again, so that poison had nothing to show. Ruled out by
+`test_a_read_after_release_is_nan_only_under_poison`.
+"""
 
 from __future__ import annotations
 

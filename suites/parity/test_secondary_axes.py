@@ -1,4 +1,9 @@
-"""The secondary axes on the real engine, by the campaign's own executor and judge; and liars."""
+"""The secondary axes on the real engine, by the campaign's own executor and judge; and liars.
+
+Passes wrongly if a switch counted as acting because it was asked for. Ruled out by
+`test_a_liar_never_passes_on_the_axis`, `test_one_name_for_two_attention_functions_is_seen` and
+`test_two_tensor_ranks_that_do_not_sum_are_not_two`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""TP=2: the layer's arithmetic in another order, the same bits wherever its ranks run."""
+"""TP=2: the layer's arithmetic in another order, the same bits wherever its ranks run.
+
+Passes wrongly if a sum had the same bits whether or not its ranks wait for each other. Ruled out by
+`test_one_summand_buffer_is_a_hazard` and `test_a_sum_that_does_not_wait_for_its_peers_is_a_hazard`.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """One minimised case for each public bug that the engine can have, named by its id.
 
 Clean, the case is right: its baseline against float64, and its cell against the baseline. With the
-bug planted the same comparison FAILs. Would pass wrongly if a case could not show its bug; the
-second test of each pair rules that out.
+bug planted the same comparison FAILs.
+
+Passes wrongly if a case could not show its bug. Ruled out by `test_the_bug_brought_back_is_seen`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The report in a real browser: nothing fetched, nothing broken, usable by hand and by keyboard."""
+"""The report in a real browser: nothing fetched, nothing broken, usable by hand and by keyboard.
+
+Passes wrongly if nobody heard what a page asks for. Ruled out by
+suites/meta/test_suites_can_fail.py: `the-page-fetches-a-picture`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Finding one's way in a report: search, filters, addresses that can be sent, the keyboard."""
+"""Finding one's way in a report: search, filters, addresses that can be sent, the keyboard.
+
+Passes wrongly if the page searched what it was given, and a case was not. Ruled out by
+suites/meta/test_suites_can_fail.py: `a-case-is-not-indexed`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The engine's own option, `device`: what it changes, and what is refused."""
+"""The engine's own option, `device`: what it changes, and what is refused.
+
+Passes wrongly if a setting that is to make the device compute late made copies late instead. Ruled
+out by suites/meta/test_suites_can_fail.py: `every-lag-is-of-copies`.
+"""
 
 from __future__ import annotations
 
