@@ -53,10 +53,10 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, *arguments: str) -> Iterator[Served]:
-    """`parity serve tiny-qwen3` with these options, in a session of its own, until it has ended."""
+def served(folder: Path, *arguments: str, model: str = "tiny-qwen3") -> Iterator[Served]:
+    """`parity serve` with these options, in a session of its own, until it has ended."""
     log = folder / "log"
-    command = [sys.executable, "-m", "harness", "serve", "tiny-qwen3", "--port", "0"]
+    command = [sys.executable, "-m", "harness", "serve", model, "--port", "0"]
     command += ["--max-model-len", str(MAX_LEN), "--max-num-seqs", "8", *arguments]
     with log.open("w") as stream:
         process = subprocess.Popen(
@@ -71,7 +71,7 @@ def served(folder: Path, *arguments: str) -> Iterator[Served]:
         wait_for(lambda: ADDRESS.search(log.read_text()) is not None, process, log)
         found = ADDRESS.search(log.read_text())
         assert found is not None
-        assert found.group(1) == "tiny-qwen3"
+        assert found.group(1) == Path(model).name
         assert found.group(2).startswith("http://127.0.0.1:"), "bound to this machine only"
         yield Served(process=process, url=found.group(2), log=log)
         if process.poll() is None:
