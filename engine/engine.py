@@ -93,7 +93,7 @@ class Engine:
         The engine can run nothing else until the session is closed.
         """
         self._executor.begin_run(taps=False)
-        return Session(self._loop(None), self._executor)
+        return Session(self._loop(None), self._executor, self._witness)
 
     @property
     def supported_tasks(self) -> tuple[Task, ...]:

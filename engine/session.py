@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from engine.errors import LedgerError
 from engine.executor.base import Executor, RunAccount
 from engine.loop import RunLoop
+from engine.plan import StepPlan
 from engine.request import PoolingRequest, PoolingResult
+from engine.witness import RunWitness
 
 
 class Session:
@@ -17,8 +19,17 @@ class Session:
     long closes a session now and then, when it has no work, and opens the next.
     """
 
-    def __init__(self, loop: RunLoop, executor: Executor) -> None:
-        self._loop, self._executor = loop, executor
+    def __init__(
+        self, loop: RunLoop, executor: Executor, attest: Callable[[RunLoop, RunAccount], RunWitness]
+    ) -> None:
+        self._loop, self._executor, self._attest = loop, executor, attest
+        self.witness: RunWitness | None = None
+        """What the run really did; None until it is closed."""
+
+    @property
+    def plan(self) -> Sequence[StepPlan]:
+        """The steps submitted so far."""
+        return tuple(self._loop.plan)
 
     @property
     def num_steps(self) -> int:
@@ -53,8 +64,9 @@ class Session:
         """
         return self._loop.advance()
 
-    def close(self) -> RunAccount:
-        """End the run; raises LedgerError while there is work, which would be lost."""
+    def close(self) -> RunWitness:
+        """End the run and say what it did. Raises LedgerError while there is work to be lost."""
         if self.has_work:
             raise LedgerError("a session was closed with work left: abort it or advance to its end")
-        return self._executor.end_run()
+        self.witness = self._attest(self._loop, self._executor.end_run())
+        return self.witness

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.attribution import Replayed, find, replay
+from harness.axes import AXES
 from harness.campaign.judging import Executed
 from harness.campaign.spec import RunSpec
 from harness.judge.bounds import Bounds
-from harness.record import FindingRecord, PairRecord
+from harness.record import FindingRecord, Outcome, PairRecord
 from harness.search import Budget
 
 if TYPE_CHECKING:
@@ -29,7 +30,26 @@ class Finder:
         self, name: str, cases: Sequence[Executed], pairs: Sequence[PairRecord], bounds: Bounds
     ) -> Sequence[FindingRecord]:
         """Findings of one checkpoint, shrunk, attributed and localised."""
-        with _workbench(self._spec, name, self._folder) as bench:
+        if not self._spec.has_array(name):
+            return self._find(self._spec, name, cases, pairs, bounds)
+        found: list[FindingRecord] = []
+        for spec, array in ((self._spec, False), (self._spec.in_array(name), True)):
+            part = [case for case in cases if _in_array(e.cell for e in case.executions) == array]
+            ids = {case.case.case_id for case in part}
+            its = [pair for pair in pairs if pair.case_id in ids]
+            if any(pair.outcome is Outcome.FAIL for pair in its):
+                found += self._find(spec, name, part, its, bounds)
+        return found
+
+    def _find(
+        self,
+        spec: RunSpec,
+        name: str,
+        cases: Sequence[Executed],
+        pairs: Sequence[PairRecord],
+        bounds: Bounds,
+    ) -> Sequence[FindingRecord]:
+        with _workbench(spec, name, self._folder) as bench:
             return list(
                 find(
                     cases,
@@ -59,8 +79,15 @@ def replay_finding(
     """Run a finding's truth table again; `clean` leaves the run's plants out, `policy` is a stream
     policy in place of the finding's."""
     chosen = replace(spec, plants=()) if clean else spec
+    if spec.has_array(finding.checkpoint) and _in_array(row.cell for row in finding.truth_table):
+        chosen = chosen.in_array(finding.checkpoint)
     with _workbench(chosen, finding.checkpoint, folder) as bench:
         return replay(finding, bench.system, oracle=bench.reference, policy=policy)
+
+
+def _in_array(cells: Iterable[Mapping[str, str]]) -> bool:
+    """Whether some cell is no lattice cell: one sets a secondary axis."""
+    return any(name not in AXES for cell in cells for name in cell)
 
 
 @contextmanager

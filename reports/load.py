@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from harness.record import (
     CaseRecord,
+    DeclaredRecord,
     DriftRecord,
     EndRecord,
     ExecutionRecord,
@@ -40,6 +41,7 @@ class Run:
     cases: Mapping[tuple[str, str], CaseRecord]
     """(checkpoint, case id) -> case: one case may be asked of several checkpoints."""
     refusals: tuple[RefusalRecord, ...] = ()
+    declared: tuple[DeclaredRecord, ...] = ()
     executions: Mapping[str, ExecutionRecord]
     powers: tuple[PowerRecord, ...] = ()
     pairs: tuple[PairRecord, ...] = ()
@@ -70,6 +72,7 @@ def load_run(folder: Path) -> Run:
         manifest=manifest,
         cases={(c.checkpoint, c.case_id): c for c in of(CaseRecord)},
         refusals=of(RefusalRecord),
+        declared=of(DeclaredRecord),
         executions={e.execution_id: e for e in of(ExecutionRecord)},
         powers=of(PowerRecord),
         pairs=of(PairRecord),

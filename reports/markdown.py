@@ -86,6 +86,9 @@ def _head(page: Page) -> Iterable[str]:
         rows.append([span(c.name), f"{c.cases:,}", *judged])
     if rows:
         yield table(["checkpoint", "cases", "cells judged", "edges judged"], rows)
+    for reached in page.reached:
+        left = [*map(span, reached.missing), *(["more"] if reached.more_missing else [])]
+        yield reached.sentence + (f" Not judged: {'; '.join(left)}." if left else "")
     yield f"Run {span(setup.run_id)}, profile {span(setup.profile)}, seed {setup.seed}."
 
 

@@ -66,6 +66,13 @@ def print_summary(run: Run, console: Console) -> None:
         ("Cannot act (not counted)", page.inapplicable),
     ):
         _print_reasons(title, reasons, console)
+    for reached in page.reached:
+        console.print()
+        console.print(_plain(reached.sentence))
+        for missing in reached.missing:
+            console.print(_plain(f"  not judged: {missing}", "yellow"))
+        if reached.more_missing:
+            console.print(_plain(f"  … and {reached.more_missing:,} more", "dim"))
     console.print()
     console.print(_plain(page.verdict.statistics))
     again = f"seed {page.setup.seed}; again: {page.setup.command}"

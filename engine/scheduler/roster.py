@@ -113,19 +113,23 @@ class Roster:
         """Preempt and admit as the plan says, advance its sequences and put it in flight."""
         for entry in plan.preempted:
             self._preempt(self._sequences[entry.request_id])
+        # Every cached block is adopted before a fresh one is taken, as the step was drafted: a
+        # fresh one may be a cached block that is free, and that a later entry begins behind.
+        admitted = set()
+        for entry in plan.entries:
+            if not self._sequences[entry.request_id].is_running:
+                self._admit(self._sequences[entry.request_id], entry)
+                admitted.add(entry.request_id)
         allocations = {}
         for entry in plan.entries:
             sequence = self._sequences[entry.request_id]
-            is_new = not sequence.is_running
-            if is_new:
-                self._admit(sequence, entry)
             if entry.start != sequence.num_scheduled or entry.total != sequence.total:
                 raise LedgerError(f"step {plan.index}: entry {entry} does not continue {sequence}")
             sequence.advance(entry.count)
             allocations[entry.request_id] = Allocation(
                 slot=self.slots.slot(entry.request_id),
                 blocks=self._grow(sequence),
-                is_new=is_new,
+                is_new=entry.request_id in admitted,
             )
         dropped = () if self.pool is None else self.pool.take_dropped()
         step = ScheduledStep(plan=plan, allocations=allocations, dropped=dropped)

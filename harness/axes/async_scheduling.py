@@ -55,7 +55,17 @@ def _reach(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:
         )
     if cell.get("kv_pool", "ample") == "ample":
         return None
-    there = small_pool(lengths, block_size(cell))
+    size = block_size(cell)
+    if cell.get("prefix_cache") == "on":
+        # Blank blocks are handed out before those that hold a prefix, so the step behind one that
+        # leaves a part of a block waits until it has it.
+        ahead = [first for first in ahead if not _leaves_blank(plan[first : first + stages], size)]
+        if not ahead:
+            return (
+                f"of any {stages + 1} steps that could overlap, one leaves a block in part, which "
+                "the small pool of a prefix cache hands out next"
+            )
+    there = small_pool(lengths, size)
     least = min(_held(cell, plan, first, first + stages) for first in ahead)
     if least <= there:
         return None
@@ -63,6 +73,17 @@ def _reach(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:
         f"the small pool has {there} blocks, and {stages + 1} steps of which the first finishes a "
         f"prompt hold {least} at the least: they wait for each other's"
     )
+
+
+def _leaves_blank(plan: Plan, size: int) -> bool:
+    """Whether a prompt ends in these steps, and not at the end of a block."""
+    ends = (
+        int(total)
+        for step in plan
+        for _, start, count, total in step
+        if int(start) + int(count) == int(total)
+    )
+    return any(total % size for total in ends)
 
 
 def _held(cell: CellLike, plan: Plan, first: int, last: int) -> int:

@@ -26,6 +26,11 @@ def always(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:  #
     return None
 
 
+def never(cell: CellLike) -> str | None:  # noqa: ARG001
+    """Of an axis whose values can act in every cell."""
+    return None
+
+
 def attested_batch_invariant(a: Mapping[str, Json], b: Mapping[str, Json]) -> bool:
     """Whether both runs attest that neither chunks nor company may change a bit."""
     return all((w.get("flags") or {}).get("batch_invariant") == "on" for w in (a, b))
@@ -50,6 +55,8 @@ class Axis:
     `flag`: the entry of a witness' flags that its values set, in which sides that differ in this
     axis may differ as well.
 
+    `idle(cell)`: why the value cannot act in the cell, whatever the case; None: it can.
+
     `beside`: values of other axes without which its own cannot act.
 
     `setting`: the setting that decides instead where a cell does not name the axis.
@@ -62,6 +69,7 @@ class Axis:
     meaning: str
     witness: Callable[[CellLike, Evidence], str | None]
     reach: Callable[[CellLike, Sequence[int], Plan], str | None] = always
+    idle: Callable[[CellLike], str | None] = never
     exact_when: Callable[[Mapping[str, Json], Mapping[str, Json]], bool] | None = None
     replans: bool = False
     flag: str | None = None
@@ -96,7 +104,7 @@ class Axis:
         value = self.value(cell)
         if value == self.baseline:
             return None
-        reason = self.reach(cell, lengths, plan)
+        reason = self.idle(cell) or self.reach(cell, lengths, plan)
         return None if reason is None else f"{self.name}={value} cannot act: {reason}"
 
     def tier_between(self, a: Mapping[str, Json], b: Mapping[str, Json]) -> Tier:

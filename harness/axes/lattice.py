@@ -168,6 +168,11 @@ def face(cells: Iterable[Cell], turn: int) -> tuple[Cell, ...]:
     return tuple(cell for cell in found if cell[name] == AXES[name].baseline)
 
 
+def idle(cell: Mapping[str, str]) -> str | None:
+    """Why one of the cell's values cannot act in it, whatever the case; None: each can."""
+    return next(filter(None, (ALL_AXES[name].idle(cell) for name in cell)), None)
+
+
 def plan_key(cell: Mapping[str, str]) -> tuple[str, ...]:
     """What cells must share to be held to one recorded plan: the values that decide plans."""
     return tuple(axis.value(cell) for axis in ALL_AXES.values() if axis.replans)

@@ -30,6 +30,15 @@ def block_size(cell: CellLike) -> int:
     return int(cell.get("block_size", DEFAULT_BLOCK))
 
 
+CACHED_TASKS = ("embed", "score", "classify")
+"""Tasks whose answer is pooled from the last row, in a decoder; the others read no prefix."""
+
+
+def may_act(cell: CellLike, task: str) -> bool:
+    """Whether the cell's prefix cache can act on a case of this task."""
+    return cell.get("prefix_cache", "off") == "off" or task in CACHED_TASKS
+
+
 def _hits(cell: CellLike, evidence: Evidence) -> str | None:
     hits = sum(evidence.memory("hit_tokens").values())
     if cell.get("prefix_cache", "off") == "off":
@@ -138,10 +147,16 @@ def _staged(cell: CellLike, evidence: Evidence) -> str | None:
     return None if used > 1 else f"every rank staged through {used} buffer, expected several"
 
 
-def _ring_reach(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:
-    del lengths
+def _ring_idle(cell: CellLike) -> str | None:
+    if cell.get("buffers", "fenced") == "fenced":
+        return None
     if cell.get("async") != "async" and cell.get("pp", "1") == "1":
         return "with one step in flight a ring has one buffer (vary async or pp beside it)"
+    return None
+
+
+def _ring_reach(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:
+    del cell, lengths
     return None if len(plan) > 1 else "the plan has a single step"
 
 
@@ -152,6 +167,7 @@ BUFFERS = Axis(
     tier=Tier.EXACT,
     meaning="Staging of a step's inputs: one buffer, or one for each step in flight.",
     witness=_staged,
+    idle=_ring_idle,
     reach=_ring_reach,
     beside={"async": "async"},
     setting="inputs",

@@ -15,6 +15,7 @@ from harness.axes import (
     baseline,
     coverage,
     covering,
+    idle,
     inline,
     lattice,
     leave_one_off,
@@ -32,6 +33,7 @@ from harness.case import Case
 from harness.record import (
     CaseEndRecord,
     CaseRecord,
+    DeclaredRecord,
     ExecutionRecord,
     NoticeRecord,
     Record,
@@ -115,6 +117,19 @@ class CaseExecutor:
                 )
             found = coverage(self.cells, self._axes, self._cover, self._startable)
             yield NoticeRecord(text=f"{self._checkpoint.name}: {found}")
+            yield self._declared()
+
+    def _declared(self) -> DeclaredRecord:
+        every = Startable(self._axes, lambda cell: None)  # noqa: ARG005
+        known = (self._startable or every).combinations(self._cover)
+        return DeclaredRecord(
+            checkpoint=self._checkpoint.name,
+            strength=self._cover,
+            axes=tuple(axis.name for axis in self._axes),
+            combinations=tuple(
+                tuple(f"{name}={value}" for name, value in values) for values in sorted(known)
+            ),
+        )
 
     def run(
         self,
@@ -208,7 +223,9 @@ class CaseExecutor:
             task=case.task,
             case=case.to_json(),
             lengths=lengths,
-            boundaries=boundaries_of([n for n in lengths if n], self._checkpoint.edges),
+            boundaries=boundaries_of(
+                [n for n in lengths if n], self._checkpoint.edges, [p.token_ids for p in prompts]
+            ),
         )
         yield self._recorder.answer(case, prompts, self._reference, ORACLE)
         if self._twin is not None:
@@ -250,7 +267,14 @@ class CaseExecutor:
     ) -> ExecutionRecord:
         """A follow-up of the case `of`, in one cell; recorded as one of that case's executions."""
         record = self._recorder.run(
-            asked.case, asked.prompts, cell, settings, plan, phase="relations", before=asked.before
+            asked.case,
+            asked.prompts,
+            cell,
+            settings,
+            plan,
+            phase="relations",
+            before=asked.before,
+            served=asked.served,
         )
         return as_one_of(record, of)
 
@@ -278,5 +302,10 @@ def _cells(
 
 
 def _startable(system: System, axes: Sequence[Axis]) -> Startable | None:
-    """The cells that the system says it starts in; None: it tells only when it is started."""
-    return Startable(axes, system.refusal) if isinstance(system, Selective) else None
+    """The cells that the system says it starts in, and in which each value can act.
+
+    None: it tells only when it is started.
+    """
+    if not isinstance(system, Selective):
+        return None
+    return Startable(axes, lambda cell: system.refusal(cell) or idle(cell))

@@ -6,7 +6,7 @@ import json
 import multiprocessing
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -113,11 +113,13 @@ class LocalCampaign:
             Job(
                 checkpoint=name,
                 shard=shard,
-                num_shards=self._spec.plan(name).shards,
+                num_shards=num_shards,
+                array=array,
                 done=tuple(r.case_id for r in self._records[name] if isinstance(r, CaseEndRecord)),
             )
             for name in self._spec.checkpoints
-            for shard in range(self._spec.plan(name).shards)
+            for array, num_shards in self._parts(name)
+            for shard in range(num_shards)
         )
         open_shards = Counter(job.checkpoint for job in jobs)
         seats = [self._seat() for _ in range(min(self._workers, len(jobs)))]
@@ -154,6 +156,14 @@ class LocalCampaign:
         )
         self._writer.append(end)
         return end
+
+    def _parts(self, name: str) -> Iterator[tuple[bool, int]]:
+        """Whether in a covering array, and the number of shards."""
+        plan = self._spec.plan(name)
+        if plan.cases:
+            yield False, plan.shards
+        if self._spec.has_array(name):
+            yield True, plan.array_shards
 
     def _seat(self) -> _Seat:
         ours, theirs = multiprocessing.get_context("spawn").Pipe()

@@ -44,6 +44,11 @@ class CheckpointPlan:
     """Every n-th case runs in all cells; the others in the half with one axis, in turn, at rest."""
     shards: int = 1
     """Parts that may run side by side, each in a process of its own."""
+    array_cases: int = 0
+    """Cases beside `cases` that run in a covering array over all axes instead of the lattice."""
+    array_strength: int = 2
+    """Values of different axes of which any so many occur together in a cell of the array."""
+    array_shards: int = 1
     choice: str = "lattice"
     """Cells of a case: `lattice`, or `alone` (the baseline, each value alone, all together)."""
     block_size: int = 16
@@ -141,21 +146,25 @@ NIGHTLY = tuple(
             long_cases=2,
             shards=3,
             whole_lattice_every=4,
+            array_cases=8,
             tasks=("embed", "token_embed", "score", "embed", "token_embed"),
         ),
-        _tiny("tiny-qwen3", 330, process_cases=4, shards=6),
-        _tiny("tiny-llama", 240, process_cases=2, shards=4),
-        _tiny("tiny-qwen2", 80, shards=2),
-        _tiny("tiny-mistral", 80, shards=2),
-        replace(_encoder("tiny-bert", 180), shards=2),
+        replace(_tiny("tiny-qwen3", 330, process_cases=4, shards=6), array_cases=48),
+        replace(_tiny("tiny-llama", 240, process_cases=2, shards=4), array_cases=24),
+        replace(_tiny("tiny-qwen2", 80, shards=2), array_cases=12),
+        replace(_tiny("tiny-mistral", 80, shards=2), array_cases=12),
+        replace(_encoder("tiny-bert", 180), shards=2, array_cases=24),
         *(
-            _encoder(name, 60)
-            for name in ("minilm", "tiny-gemma3", "tiny-roberta", "tiny-modernbert")
+            replace(_encoder(name, 60), array_cases=12)
+            for name in (
+                *("minilm", "tiny-gemma3", "tiny-roberta", "tiny-modernbert", "tiny-distilbert"),
+            )
         ),
-        _encoder("tiny-distilbert", 60),
     )
 )
-"""About 37 judged pairs a decoder case (of 50) and 15 an encoder case (of 22), as `pr` has them."""
+"""About 37 judged pairs a decoder case (of 50) and 15 an encoder case (of 22), as `pr` has them.
+
+Of a case in a covering array about 15 and 9."""
 
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile

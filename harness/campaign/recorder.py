@@ -14,7 +14,7 @@ from harness.campaign.outputs import OutputStore
 from harness.campaign.reference import CaseReference
 from harness.case import Case
 from harness.record import ExecutionRecord
-from harness.systems.base import Encoded, System, SystemRun
+from harness.systems.base import Encoded, Served, Session, System, SystemRun
 
 ORACLE, TWIN = {"system": "oracle"}, {"system": "twin"}
 """Settings that mark the float64 answer, and a trusted float32 one, among a case's executions."""
@@ -60,6 +60,7 @@ class Recorder:
         *,
         phase: str = "engine",
         before: Sequence[tuple[Case, Sequence[Encoded]]] = (),
+        served: bool = False,
     ) -> ExecutionRecord:
         """One run; repeated while real concurrency has not shown the overlap it should."""
         began = time.perf_counter()
@@ -69,7 +70,7 @@ class Recorder:
         while run is None or (not error and self._unlucky(cell, shared, lengths, run, attempt)):
             attempt += 1
             try:
-                session = self._system.open(cell, shared)
+                session = self._session(cell, shared, served=served)
                 for other, its in before:
                     session.run(other, its)
                 run = session.run(case, prompts, plan=plan)
@@ -95,6 +96,12 @@ class Recorder:
             seconds=seconds,
             attempt=attempt,
         )
+
+    def _session(self, cell: Cell, settings: Mapping[str, str], *, served: bool) -> Session:
+        if not served:
+            return self._system.open(cell, settings)
+        assert isinstance(self._system, Served), self._system
+        return self._system.serve(cell, settings)
 
     def _unlucky(
         self,

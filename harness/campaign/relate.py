@@ -8,9 +8,9 @@ from typing import Protocol
 
 from harness.axes import Cell, Plan
 from harness.case import Case
-from harness.record import ExecutionRecord, Record, RelationRecord
+from harness.record import ExecutionRecord, Record, RelationRecord, Tier
 from harness.relations import RELATIONS, Asked, FollowUp, Relation
-from harness.systems.base import Encoded, System
+from harness.systems.base import Encoded, Served, System
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,7 @@ class Relator:
             max_model_len=self.max_model_len,
             encode=self.system.encode,
             reserved=self.reserved,
+            **({"unserved": self.system.unserved} if isinstance(self.system, Served) else {}),
         )
         names, turn = self.plan.names, _turn(case)
         left = self.plan.per_case
@@ -81,7 +82,8 @@ class Relator:
         runs: Runs,
     ) -> Iterator[Record]:
         """Every follow-up in one of the cells that ran, which the case chooses."""
-        cells = tuple(ran)
+        # In a small pool prompts wait for each other, so nobody can promise them company.
+        cells = tuple(cell for cell in ran if cell.get("kv_pool", "ample") == "ample")
         if not cells:
             return
         cell = cells[_turn(case) // 7 % len(cells)]
@@ -102,7 +104,7 @@ class Relator:
                     checkpoint=own.checkpoint,
                     relation=relation.name,
                     variant=follow_up.variant,
-                    tier=relation.tier,
+                    tier=Tier.EXACT if _exact(relation, own, record) else relation.tier,
                     expects=relation.expects,
                     of=own.execution_id,
                     follow_up=record.execution_id,
@@ -112,6 +114,10 @@ class Relator:
                     same_plan=follow_up.same_plan,
                     asked_before=sum(len(its) for _, its in follow_up.before),
                 )
+
+
+def _exact(relation: Relation, own: ExecutionRecord, other: ExecutionRecord) -> bool:
+    return not other.error and relation.exact_when(own.plan or (), other.plan or ())
 
 
 def _turn(case: Case) -> int:

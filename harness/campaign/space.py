@@ -12,9 +12,12 @@ from harness.case import Case, Prompt
 from harness.checkpoints.catalogue import Checkpoint
 from harness.checkpoints.sizes import sizes_of
 from harness.strategies.cases import CaseSpace, cases
-from harness.strategies.draw import draw_cases, draw_each
+from harness.strategies.draw import draw_cases, draw_each, draw_switching
+from harness.strategies.lengths import NEAR_MAXIMUM
 from harness.systems.base import Encoded
 
+APART = 1 << 40
+"""Between the seeds of the lattice's cases and of a covering array's."""
 Encode = Callable[[Case], Sequence[Encoded]]
 
 
@@ -50,9 +53,23 @@ def draw(space: CaseSpace, plan: CheckpointPlan, seed: int) -> list[Case]:
     """The plan's cases: the long ones first, so that the slowest work starts first."""
     # A case of its own for the longest prompt: beside others it would not fit the token budget.
     wide = replace(space, max_case_tokens=plan.max_model_len + plan.chunk)
-    near = [cases(wide, focus="near the maximum", task="embed")]
+    near = [cases(wide, focus=NEAR_MAXIMUM, task="embed")]
     long = draw_each(near, plan.long_cases, seed) if plan.long_cases else []
     return [*long, *draw_cases(space, plan.cases - len(long), seed)]
+
+
+def draw_for_array(space: CaseSpace, plan: CheckpointPlan, seed: int) -> list[Case]:
+    """Cases for a covering array, where a switch that cannot act takes its whole cell down."""
+    if space.chunkable:
+        return draw_switching(space, plan.cases, seed)
+    # Of another seed than the lattice's cases: a case has one set of runs.
+    return draw_cases(space, plan.cases, seed + APART)
+
+
+def aimed_at(space: CaseSpace, plan: CheckpointPlan) -> tuple[str, ...]:
+    """The boundary classes that `draw` is to hit."""
+    names = space.classes
+    return (*names, NEAR_MAXIMUM) if plan.long_cases and NEAR_MAXIMUM not in names else names
 
 
 def special_tokens(folder: Path) -> frozenset[int]:

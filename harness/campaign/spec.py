@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from harness.axes import AXES, SECONDARY
 from harness.campaign.profile import PROFILES, CheckpointPlan, Profile
 
 OUT_OF_TIME = "its share of the time ended before its cases did; `parity run --resume` goes on"
@@ -52,6 +53,33 @@ class RunSpec:
             changes["shards"] = 1  # a shard would load the system once more
         return replace(plan, **changes)
 
+    def has_array(self, name: str) -> bool:
+        """Whether a share of the checkpoint's cases runs in a covering array beside the lattice.
+
+        Not where the request itself says which cells or cases to run.
+        """
+        chosen = self.cover or self.production or self.cells or self.cases_file
+        whole = not chosen and set(self.axes) == set(AXES) and self.system == "engine"
+        return whole and self.plan(name).array_cases > 0
+
+    def in_array(self, name: str) -> RunSpec:
+        """This request for that share of the checkpoint's cases."""
+        plan = self.plan(name)
+        sizes = {
+            "cases": plan.array_cases,
+            "shards": plan.array_shards,
+            "array_cases": 0,
+            "long_cases": 0,
+            "process_cases": 0,
+            "whole_lattice_every": 1,
+        }
+        return replace(
+            self,
+            axes=(*AXES, *SECONDARY),
+            cover=plan.array_strength,
+            sizes={**self.sizes, **sizes},
+        )
+
     @property
     def profile_object(self) -> Profile:
         return PROFILES[self.profile]
@@ -74,6 +102,8 @@ class Job:
     checkpoint: str
     shard: int
     num_shards: int
+    array: bool = False
+    """Of the cases that run in a covering array."""
     done: tuple[str, ...] = ()
     """Ids of cases that are not run again: finished before, or given up."""
     losses: int = 0
@@ -88,4 +118,4 @@ class Job:
     @property
     def label(self) -> str:
         part = f" {self.shard + 1}/{self.num_shards}" if self.num_shards > 1 else ""
-        return f"{self.checkpoint}{part}"
+        return f"{self.checkpoint}{' array' if self.array else ''}{part}"

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.axes import chosen_cells, face
+from harness.axes import Cell, baseline, chosen_cells, face
+from harness.axes.memory import may_act
+from harness.axes.overlap import cannot_overlap
 from harness.campaign.execute import CaseExecutor
 from harness.campaign.outputs import OutputStore
 from harness.campaign.recorder import Clock
 from harness.campaign.reference import CaseReference
 from harness.campaign.relate import Relator
-from harness.campaign.space import draw, space_of, special_tokens
+from harness.campaign.space import aimed_at, draw, draw_for_array, space_of, special_tokens
 from harness.campaign.spec import OUT_OF_TIME, Job, RunSpec
 from harness.case import Case, CaseError, case_from_json
 from harness.checkpoints.catalogue import checkpoint, path_of
 from harness.checkpoints.sizes import sizes_of
 from harness.oracle.cache import CachedOracle
-from harness.record import NoticeRecord, Record
+from harness.record import DeclaredRecord, NoticeRecord, Record
+from harness.strategies.cases import CaseSpace
 from harness.systems.base import Assignment
 from harness.systems.table import factory
 
@@ -101,9 +104,12 @@ class Workbench:
         """The run's cases for this checkpoint: from the file if one was given, else drawn."""
         if self.spec.cases_file is not None:
             return read_cases(Path(self.spec.cases_file))
+        drawn = draw_for_array if self.spec.cover else draw
+        return drawn(self._space(), self.plan, self.spec.seed)
+
+    def _space(self) -> CaseSpace:
         plan = replace(self.plan, tasks=tuple(t for t in self.plan.tasks if t in self.system.tasks))
-        space = space_of(self.checkpoint, self._path, plan, self.system.encode)
-        return draw(space, self.plan, self.spec.seed)
+        return space_of(self.checkpoint, self._path, plan, self.system.encode)
 
     def run(self, job: Job) -> Iterator[Record]:
         """Records of one shard, as they become known."""
@@ -112,14 +118,16 @@ class Workbench:
             for index, case in enumerate(self.cases())
             if index % job.num_shards == job.shard and case.case_id not in job.done
         ]
+        if self.spec.cases_file is None and not self.spec.cover:
+            yield DeclaredRecord(
+                checkpoint=self.checkpoint.name, boundaries=aimed_at(self._space(), self.plan)
+            )
         cells = chosen_cells(self.executor.cells, self.plan.choice)
         if self.system.costly:
             yield from self.executor.run_in_turn([case for _, case in mine], cells)
             return
         yield from self.executor.start()
-        settings = self.system.settings
-        if "buffers" in (self.spec.axes or ()):  # the axis decides, not the rotation
-            settings = tuple({**chosen, "inputs": "fenced"} for chosen in settings)
+        settings = self._settings()
         # By setting, so that the instances of one are closed before those of the next are opened:
         # a warm engine for every cell and setting at once would not fit the memory.
         for turn, chosen in enumerate(settings):
@@ -132,8 +140,20 @@ class Workbench:
                     cells = chosen_cells(self.executor.cells, self.plan.choice)
                     if index % self.plan.whole_lattice_every:
                         cells = face(cells, index)
+                    cells = tuple(cell for cell in cells if may_act(cell, case.task))
                     yield from self.executor.run(case, chosen, cells=cells, processes=processes)
             self.system.release()
+
+    def _settings(self) -> Sequence[Mapping[str, str]]:
+        """What is rotated over the cases; in a covering array, where async can act."""
+        settings = self.system.settings
+        if "buffers" in (self.spec.axes or ()):  # the axis decides, not the rotation
+            settings = tuple({**chosen, "inputs": "fenced"} for chosen in settings)
+        if not self.spec.cover:
+            return settings
+        apart = {tuple(sorted(chosen.items())): chosen for chosen in settings}.values()
+        acting = Cell.of({**baseline(), "async": "async"})
+        return tuple(s for s in apart if not cannot_overlap(acting, s)) or settings
 
     def close(self) -> None:
         self.system.close()

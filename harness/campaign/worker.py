@@ -39,7 +39,8 @@ def main(connection: Connection, spec_json: str, folder: str) -> None:
         job = Job.from_json(message["job"])
         bench = None
         try:
-            bench = Workbench(spec, job.checkpoint, Path(folder))
+            asked = spec.in_array(job.checkpoint) if job.array else spec
+            bench = Workbench(asked, job.checkpoint, Path(folder))
             for record in bench.run(job):
                 _send(connection, {"record": to_json(record)})
             _send(connection, {"done": message["job"], "phases": bench.clock.phases})

@@ -8,7 +8,10 @@ from typing import Any
 
 from harness.cli.errors import UsageError
 
-SIZES = ("cases", "chunk", "max_num_seqs", "max_model_len", "max_case_tokens", "long_cases")
+SIZES = (
+    *("cases", "array_cases", "long_cases", "chunk"),
+    *("max_num_seqs", "max_model_len", "max_case_tokens"),
+)
 """Fields of a checkpoint's plan that a run may set otherwise than its profile."""
 
 

@@ -46,7 +46,7 @@ class ProgressWatcher(Watcher):
     def job_started(self, job: Job) -> None:
         if job.label in self._tasks:  # another worker goes on with it
             return
-        total = self._num_cases(job.checkpoint)
+        total = self._num_cases(job)
         share = len(range(job.shard, total, job.num_shards))
         self._tasks[job.label] = self._progress.add_task(job.label, total=share)
         self._say(f"{job.label}: {share} cases")
@@ -65,9 +65,10 @@ class ProgressWatcher(Watcher):
     def finding_search_started(self, name: str) -> None:
         self._console.print(f"{name}: looking for the smallest case and the guilty switches")
 
-    def _num_cases(self, name: str) -> int:
+    def _num_cases(self, job: Job) -> int:
         if self._spec.cases_file is None:
-            return self._spec.plan(name).cases
+            plan = self._spec.plan(job.checkpoint)
+            return plan.array_cases if job.array else plan.cases
         lines = Path(self._spec.cases_file).read_text(encoding="utf-8").splitlines()
         return sum(bool(line.strip()) for line in lines)
 

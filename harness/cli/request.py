@@ -122,6 +122,13 @@ def in_cells(
     return replace(spec, axes=axes, production=there)
 
 
+def _varied(spec: RunSpec) -> tuple[str, ...]:
+    """Every axis that some part of the run varies, in the table's order."""
+    arrays = [spec.in_array(name).axes for name in spec.checkpoints if spec.has_array(name)]
+    wanted = {*spec.axes, *(axis for axes in arrays for axis in axes)}
+    return tuple(name for name in ALL_AXES if name in wanted)
+
+
 def manifest_of(
     spec: RunSpec, run_id: str, notices: list[str], plants: tuple[str, ...]
 ) -> RunManifest:
@@ -161,7 +168,7 @@ def manifest_of(
         profile=spec.profile,
         settings=spec.to_json(),
         environment=environment(),
-        axes=tuple(ALL_AXES[name].info for name in spec.axes),
+        axes=tuple(ALL_AXES[name].info for name in _varied(spec)),
         checkpoints=tuple(checkpoint_info(name, spec.dtype) for name in spec.checkpoints),
         plants=plants,
         notices=tuple(notices),

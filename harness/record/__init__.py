@@ -9,6 +9,7 @@ This package is the public face; its modules hold one noun each.
 
 from __future__ import annotations
 
+from harness.record.declared import DeclaredRecord
 from harness.record.drift import DriftRecord
 from harness.record.execution import (
     CaseEndRecord,
@@ -35,6 +36,7 @@ __all__ = [
     "CaseRecord",
     "CheckpointInfo",
     "Comparison",
+    "DeclaredRecord",
     "Divergence",
     "DriftRecord",
     "EndRecord",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from harness.record.declared import DeclaredRecord
 from harness.record.decoding import build
 from harness.record.drift import DriftRecord
 from harness.record.execution import (
@@ -23,6 +24,7 @@ Record = (
     CaseRecord
     | CaseEndRecord
     | RefusalRecord
+    | DeclaredRecord
     | ExecutionRecord
     | RelationRecord
     | PowerRecord
@@ -39,6 +41,7 @@ RECORD_TYPES: Mapping[str, type[Record]] = {
         CaseRecord,
         CaseEndRecord,
         RefusalRecord,
+        DeclaredRecord,
         ExecutionRecord,
         RelationRecord,
         PowerRecord,

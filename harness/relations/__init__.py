@@ -6,6 +6,7 @@ from harness.registry import Table
 from harness.relations.alone import ALONE
 from harness.relations.base import Asked, FollowUp, Relation
 from harness.relations.company import COMPANY
+from harness.relations.entry_point import ENTRY_POINT
 from harness.relations.pair_swap import PAIR_SWAP
 from harness.relations.permutation import PERMUTATION
 from harness.relations.prefix import PREFIX
@@ -28,6 +29,7 @@ RELATIONS = Table(
             PREFIX,
             PAIR_SWAP,
             TRUNCATION,
+            ENTRY_POINT,
             SOAK,
         )
     },

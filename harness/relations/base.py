@@ -30,6 +30,8 @@ class Asked:
     """The system's own tokenizer, for follow-ups that are other texts."""
     reserved: frozenset[int] = frozenset()
     """Token ids that a drawn prompt may not hold."""
+    unserved: str = "the system has no server of its own"
+    """Why it cannot be asked through a server; empty: it can."""
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -62,6 +64,8 @@ class FollowUp:
     """Replay the steps of the case's own run."""
     before: tuple[tuple[Case, tuple[Encoded, ...]], ...] = ()
     """What the same instance is asked first; the answers are not looked at."""
+    served: bool = False
+    """Ask through the system's own server instead of its offline entry."""
     own_truth: bool = False
     """Its answers are not the case's: they are held to float64's answers for themselves."""
 
@@ -73,7 +77,8 @@ class Relation:
     `follow_ups(asked)` are the runs to make, or the reason why there are none. `reach(plan,
     matches)` is None where the case's own plan leaves something to ask, else why not; it is known
     before the follow-up runs. `witness(plan, other, matches)` reads from both plans whether the
-    follow-up really was another situation; None when it was, else why not.
+    follow-up really was another situation; None when it was, else why not. `exact_when(plan,
+    other)`: whether two runs took steps on which no bit may differ, whatever the tier.
     """
 
     name: str
@@ -83,6 +88,7 @@ class Relation:
     follow_ups: Callable[[Asked], Sequence[FollowUp] | str]
     witness: Callable[[Plan, Plan, Sequence[Match]], str | None]
     reach: Callable[[Plan, Sequence[Match]], str | None] = lambda plan, matches: None  # noqa: ARG005
+    exact_when: Callable[[Plan, Plan], bool] = lambda plan, other: False  # noqa: ARG005
 
 
 def whole(count: int) -> tuple[Match, ...]:

@@ -199,6 +199,15 @@ def _written(draw: st.DrawFn, space: CaseSpace, task: str, count: int) -> list[P
         limit = min(limit, max(1, space.max_case_tokens // count))
     if task not in PAIR_TASKS:
         return [Prompt(text=draw(texts(max_tokens=limit, count=space.count))) for _ in range(count)]
+    return draw(pairs_of(space, count))
+
+
+@st.composite
+def pairs_of(draw: st.DrawFn, space: CaseSpace, count: int) -> list[Prompt]:
+    """So many queries with documents."""
+    limit = space.prompt_limit
+    if space.max_case_tokens is not None:
+        limit = min(limit, max(1, space.max_case_tokens // count))
     inside = max(2, min(limit, space.edges.max_len - space.pair_overhead))
     pairs = [draw(text_pairs(max_tokens=inside, count=space.count)) for _ in range(count)]
     return [Prompt(query=query, document=document) for query, document in pairs]

@@ -18,6 +18,7 @@ from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, Primit
 
 from harness.case import Case
 from harness.strategies.cases import PAIR_TASKS, CaseSpace, cases
+from harness.strategies.switching import switching_cases
 
 MAX_ATTEMPTS = 50
 """Draws until a case that was not drawn before; then the space is too small."""
@@ -132,6 +133,16 @@ def draw_cases(space: CaseSpace, count: int, seed: int) -> list[Case]:
     classes.
     """
     return draw_each(_rounds(space), count, seed)
+
+
+def draw_switching(space: CaseSpace, count: int, seed: int) -> list[Case]:
+    """`count` distinct cases, each task in turn, in which every switch of a decoder can act.
+
+    Pairs come half as often: they are long, and a small pool has no room for steps that overlap.
+    """
+    by_ids = [task for task in space.tasks if task not in PAIR_TASKS]
+    tasks = (*by_ids, *by_ids, *(task for task in space.tasks if task in PAIR_TASKS))
+    return draw_each([switching_cases(space, task) for task in tasks], count, seed)
 
 
 def _rounds(space: CaseSpace) -> list[st.SearchStrategy[Case]]:

@@ -31,6 +31,7 @@ Predicate = Callable[[int, Edges], bool]
 ONE_TOKEN = "one token"
 THREE_CHUNKS = "three chunks or more"
 SINGLE_CHUNK = "one chunk"
+NEAR_MAXIMUM = "near the maximum"
 EQUAL_LENGTHS = "equal lengths"
 DUPLICATES = "duplicate prompts"
 SHORT_AND_LONG = "one chunk beside three"
@@ -52,7 +53,7 @@ LENGTH_CLASSES: Mapping[str, Predicate] = {
     "length = 31": lambda n, _: n == 31,  # below, at and above a tile of 32 rows
     "length = 32": lambda n, _: n == 32,
     "length = 33": lambda n, _: n == 33,
-    "near the maximum": lambda n, e: e.max_len - 1 <= n <= e.max_len,
+    NEAR_MAXIMUM: lambda n, e: e.max_len - 1 <= n <= e.max_len,
 }
 """Classes of one prompt's length."""
 

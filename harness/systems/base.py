@@ -160,5 +160,19 @@ class Selective(Protocol):
         ...
 
 
+@runtime_checkable
+class Served(Protocol):
+    """A system that can also be asked through a server of its own, in this process."""
+
+    @property
+    def unserved(self) -> str:
+        """Why there is no server to be had; empty when there is."""
+        ...
+
+    def serve(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> Session:
+        """The same instance's configuration behind its server. Raises Refused as `open` does."""
+        ...
+
+
 Factory = Callable[[Assignment], System]
 """Makes a system. Raises SystemUnavailable."""

@@ -42,6 +42,7 @@ from harness.systems.base import (
     TapRows,
 )
 from harness.systems.lagging import LAGS
+from harness.systems.served import ServedSession, missing
 
 _TASKS = {
     "embed": Task.EMBED,
@@ -104,7 +105,7 @@ def engine(assignment: Assignment) -> EngineSystem:
         options = replace(options, settings=CUDA_SETTINGS)
     elif assignment.settings:
         options = replace(options, settings=assignment.settings)
-    return EngineSystem(options)
+    return EngineSystem(options, assignment)
 
 
 def _device(assignment: Assignment) -> str:
@@ -185,8 +186,9 @@ class EngineSession:
 class EngineSystem:
     """Owns: warm engines by (cell, settings) and the resources they share in this process."""
 
-    def __init__(self, options: EngineOptions) -> None:
-        self._options = options
+    def __init__(self, options: EngineOptions, assignment: Assignment | None = None) -> None:
+        """`assignment`: what the options were made of; without it there is no server to ask."""
+        self._options, self._assignment = options, assignment
         self._model = read_model_config(options.model)
         self._tokenizer: Tokenizer | None = None
         self._resources: dict[ResourceKey, Resources] = {}
@@ -329,6 +331,25 @@ class EngineSystem:
             except ConfigurationError as error:
                 raise Refused(str(error)) from error
         return self._sessions[key]
+
+    @property
+    def unserved(self) -> str:
+        if self._assignment is None:
+            return "the system was given no checkpoint that a server could name"
+        return missing()
+
+    def serve(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> ServedSession:
+        reason = self.refusal(cell)
+        if reason is not None:
+            raise Refused(reason)
+        assert self._assignment is not None, "unserved said so"
+        config = self.config(cell, settings)
+        return ServedSession(
+            config,
+            self._shared(config),
+            self._assignment,
+            small_pool=cell.get("kv_pool") == "small",
+        )
 
     def _shared(self, config: EngineConfig) -> Resources | None:
         """What the engines of this process share; ranks that are processes load their own."""

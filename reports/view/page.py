@@ -9,6 +9,7 @@ from reports.load import Run
 from reports.view.case_index import CaseIndex, case_index
 from reports.view.changes import Changes
 from reports.view.coverage import Coverage, coverage
+from reports.view.declared import ReachedOfAll, reached_of_all
 from reports.view.findings import FindingView, findings
 from reports.view.grouping import Cause, FindingGroup, causes, grouped
 from reports.view.kills import KillMatrix, kill_matrix
@@ -47,6 +48,8 @@ class Page:
     inapplicable: Reasons
     warnings: tuple[tuple[str, int], ...]
     coverage: Coverage
+    reached: tuple[ReachedOfAll, ...]
+    """How much of what was declared was judged; none where nothing was."""
     noise: Noise
     metrics: tuple[tuple[str, str], ...]
     """Name and meaning of what was measured."""
@@ -79,6 +82,7 @@ def build_page(run: Run, changes: Changes | None = None) -> Page:
         inapplicable=reasons_of(run, Outcome.INAPPLICABLE),
         warnings=warnings(run),
         coverage=coverage(run),
+        reached=reached_of_all(run),
         noise=noise(run),
         metrics=explained(run),
         leans=run.drifts,

@@ -115,7 +115,7 @@ def _witnesses(
     good = [e for e in executions if not e.error and _derived(e)]
     for axis in run.manifest.axes:
         for value in axis.values:
-            own = [e for e in good if e.cell.get(axis.name) == value]
+            own = [e for e in good if e.cell.get(axis.name, axis.baseline) == value]
             if own:
                 yield WitnessRow(
                     axis=axis.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,6 +36,7 @@ class Asked:
     index: int
     before: int
     """Prompts that the system had answered before this run."""
+    served: bool = False
 
     @property
     def length(self) -> int:
@@ -72,10 +74,18 @@ class LeakySystem(ToySystem):
     def open(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> LeakySession:
         return LeakySession(self, cell, settings)
 
+    @property
+    def unserved(self) -> str:
+        return ""
+
+    def serve(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> ToySession:
+        return ServedSession(self, cell, settings)
+
 
 @dataclass
 class LeakySession(ToySession):
     system: LeakySystem
+    served: ClassVar[bool] = False
 
     def run(
         self,
@@ -90,10 +100,28 @@ class LeakySession(ToySession):
         self.system.answered += len(prompts)
         outputs = []
         for index, output in enumerate(run.outputs):
-            asked = Asked(prompts=prompts, index=index, before=before)
+            asked = Asked(prompts=prompts, index=index, before=before, served=self.served)
             wrong = np.float32(self.system.leak(asked))
             outputs.append(Output.of(output.data + wrong) if wrong else output)
         return replace(run, outputs=tuple(outputs))
+
+
+class ServedSession(LeakySession):
+    """Names its requests as a server does."""
+
+    served = True
+
+    def run(
+        self,
+        case: Case,
+        prompts: Sequence[Encoded],
+        *,
+        plan: Plan | None = None,
+        taps: bool = False,
+    ) -> SystemRun:
+        run = super().run(case, prompts, plan=plan, taps=taps)
+        named = [[[f"pool-1/input[{e[0]}]", *e[1:]] for e in step] for step in run.plan]
+        return replace(run, plan=named)
 
 
 def related(

@@ -20,6 +20,7 @@ from harness.case import Case, Prompt
 from harness.record import Expectation, Match, Outcome, PairRecord, Tier
 from harness.relations import RELATIONS
 from harness.relations.base import Asked
+from harness.relations.entry_point import same_steps
 from harness.systems.base import Encoded, SystemRun
 from suites.unit.attribution.toy import VOCABULARY, scheduled
 from suites.unit.relations.leaky import Asked as AskedPrompt
@@ -82,6 +83,10 @@ def length(asked: AskedPrompt) -> float:
     return 1e-3 * asked.length
 
 
+def door(asked: AskedPrompt) -> float:
+    return 1e-2 * asked.served
+
+
 LEAKS: Mapping[str, Leak] = {
     "alone": alone,
     "company": neighbours,
@@ -92,6 +97,7 @@ LEAKS: Mapping[str, Leak] = {
     "truncation": length,
     "soak": slow_memory,
     "pair swap": length,
+    "entry point": door,
 }
 
 
@@ -144,6 +150,27 @@ class LyingSession(LeakySession):
         """Every run is that of the whole case, one prompt after the other."""
         full = scheduled(LENGTHS, chunked=self.cell["chunk"] == "chunked")
         return full if len(lengths) == len(LENGTHS) or len(lengths) == 1 else plan
+
+
+def test_a_server_that_is_only_the_offline_engine_is_vacuous(tmp_path: Path) -> None:
+    class NoServer(LeakySystem):
+        def serve(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> LeakySession:
+            return self.open(cell, settings)
+
+    (pair,) = related(tmp_path, NoServer(), ROWS, "entry point")
+    assert pair.outcome is Outcome.VACUOUS
+    assert "came from no request over HTTP" in pair.reason
+
+
+def test_a_server_on_the_same_steps_is_held_to_the_same_bits(tmp_path: Path) -> None:
+    (pair,) = related(tmp_path, LeakySystem(), ROWS, "entry point")
+    assert (pair.tier, pair.outcome) == (Tier.EXACT, Outcome.PASS)
+    plan = [[["0", 0, 4, 4], ["1", 0, 2, 2]]]
+    served = [[["a/input[0]", 0, 4, 4], ["a/input[1]", 0, 2, 2]]]
+    twice = [[["a/+text_2[0]", 0, 4, 4], ["b/+text_2[0]", 0, 2, 2]]]
+    swapped = [[["a/input[1]", 0, 4, 4], ["a/input[0]", 0, 2, 2]]]
+    assert same_steps(plan, served)
+    assert not any(same_steps(plan, other) for other in (plan, twice, swapped, served * 2))
 
 
 @pytest.mark.parametrize("name", ["alone", "split", "truncation"])
@@ -296,6 +323,7 @@ def test_what_cannot_be_asked_says_why() -> None:
         ("truncation", short, "each is one token"),
         ("truncation", replace(ROWS, task="embed"), "returns one row"),
         ("pair swap", ROWS, "no pair of two different texts"),
+        ("entry point", ROWS, "no server of its own"),
     ):
         found = RELATIONS[name].follow_ups(asked(case))
         assert isinstance(found, str)

@@ -192,6 +192,20 @@ def test_the_last_token_is_always_computed() -> None:
     assert plan_to_json(Loop(scheduler=s).run())[1] == [["b", 4, 4, 8]]
 
 
+def test_a_block_that_a_step_begins_behind_is_not_handed_out_in_it() -> None:
+    """c grows first, and d's second block has been free longest of all that are left."""
+    s = scheduler(5, budget=16)
+    s.add("a", 16, prefix=prefix("abcdefgh12345678"))
+    s.add("b", 9, prefix=prefix("987654321"))
+    s.add("c", 9, prefix=prefix("abcd!!!!!"))
+    s.add("d", 10, prefix=prefix("abcdefgh!!"))
+    assert plan_to_json(Loop(scheduler=s).run()) == [
+        [["a", 0, 16, 16]],
+        [["b", 0, 9, 9]],
+        [["c", 4, 5, 9], ["d", 8, 2, 10]],
+    ]
+
+
 @pytest.mark.parametrize(
     "other",
     [
