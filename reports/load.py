@@ -24,6 +24,7 @@ from harness.record import (
     PowerRecord,
     Record,
     RefusalRecord,
+    ReplayRecord,
     RunManifest,
     read_manifest,
     read_records,
@@ -47,6 +48,8 @@ class Run:
     pairs: tuple[PairRecord, ...] = ()
     drifts: tuple[DriftRecord, ...] = ()
     findings: tuple[FindingRecord, ...] = ()
+    replays: tuple[ReplayRecord, ...] = ()
+    """What was known before, and what became of it."""
     notices: tuple[str, ...] = ()
     """The manifest's notices, then those recorded on the way."""
     end: EndRecord | None = None
@@ -78,6 +81,7 @@ def load_run(folder: Path) -> Run:
         pairs=of(PairRecord),
         drifts=of(DriftRecord),
         findings=of(FindingRecord),
+        replays=of(ReplayRecord),
         notices=(*manifest.notices, *(n.text for n in of(NoticeRecord))),
         end=ends[-1] if ends else None,
         kills=_kills(folder / KILL_MATRIX),

@@ -13,6 +13,7 @@ from reports.load import Run
 from reports.view.changes import Change, Changes
 from reports.view.findings import FindingView
 from reports.view.grouping import FindingGroup
+from reports.view.known import Known, place, remedy
 from reports.view.page import Page, build_page
 from reports.view.reasons import Reasons
 from reports.view.text import plural, shortened, visible
@@ -28,7 +29,11 @@ def markdown(run: Run, changes: Changes | None = None) -> str:
     """The whole summary; what does not fit is counted, and stands in the HTML report."""
     page = build_page(run, changes)
     head = "\n\n".join(_head(page))
-    parts = [*_changes(changes), *(_group(g) for g in page.groups[:MAX_FINDINGS])]
+    parts = [
+        *_known(page.known),
+        *_changes(changes),
+        *(_group(g) for g in page.groups[:MAX_FINDINGS]),
+    ]
     left = page.more_findings + sum(1 + len(g.variants) for g in page.groups[MAX_FINDINGS:])
     tail = [f"… and {plural(left, 'finding')} more in the report."] if left > 0 else []
     for title, reasons in (
@@ -97,6 +102,27 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(lines)
+
+
+def _known(known: Known | None) -> list[str]:
+    if known is None:
+        return []
+    lines = [f"### Known before, replayed first: {known.summary}"]
+    rows = [
+        [
+            str(row.fate),
+            span(shortened(row.title, 200)),
+            span(row.name),
+            span(place(row)),
+            span(remedy(row) or row.reproduce or "-"),
+        ]
+        for row in known.rows[:MAX_FINDINGS]
+    ]
+    lines.append(table(["now", "finding or case", "id", "from", "again, or what to do"], rows))
+    left = len(known.rows) - MAX_FINDINGS + known.more
+    if left > 0:
+        lines.append(f"… and {left} more in the report.")
+    return ["\n\n".join(lines)]
 
 
 def _changes(changes: Changes | None) -> list[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reports.fates import Fate
 from reports.load import Run
 from reports.terminal_story import print_story
 from reports.view.changes import Change, ChangedFinding, Changes
 from reports.view.findings import FindingView
+from reports.view.known import Known, place, remedy
 from reports.view.lattice import Lattice
 from reports.view.page import Page, build_page
 from reports.view.reasons import Reasons
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_FINDINGS = 5
 MAX_REASONS = 3
+MAX_KNOWN = 10
 STYLES = {
     "fail": "bold red",
     "error": "bold magenta",
@@ -47,6 +50,8 @@ def print_summary(run: Run, console: Console) -> None:
     if page.story is not None:
         print_story(page.story, console, command=page.setup.command)
     _print_verdict(page, console)
+    if page.known is not None:
+        print_known(page.known, console)
     for lattice in page.lattices:
         console.print()
         _print_map(lattice, console)
@@ -112,6 +117,35 @@ def print_changes(found: Changes, console: Console) -> None:
     left = len(found.differences) - MAX_DIFFERENCES
     if left > 0:
         console.print(_plain(f"  … and {plural(left, 'more difference')}", "dim"))
+
+
+FATE_STYLES = {
+    Fate.NEW: ("✕", "bold red"),
+    Fate.EXPIRED: ("✕", "bold red"),
+    Fate.STILL: ("✕", "red"),
+    Fate.FIXED: ("✓", "green"),
+    Fate.PASSES: ("✓", "dim"),
+    Fate.UNTOLD: ("·", "dim"),
+}
+
+
+def print_known(known: Known, console: Console) -> None:
+    """What became of everything known, worst first; hard cases that pass are only counted."""
+    console.print(_plain(f"Known before, replayed first: {known.summary}", "bold"))
+    told = [row for row in known.rows if row.fate is not Fate.PASSES]
+    for row in told[:MAX_KNOWN]:
+        glyph, style = FATE_STYLES[row.fate]
+        head = _plain(f"  {glyph} {row.fate} ", style)
+        console.print(head.append_text(_plain(f"{row.name}: {shortened(row.title, 200)}")))
+        console.print(_plain(f"    {row.checkpoint}; {place(row)}", "dim"), soft_wrap=True)
+        if row.note:
+            console.print(_plain(f"    {shortened(row.note, 300)}"))
+        todo = remedy(row) or row.reproduce
+        if todo:
+            console.print(_plain(f"    {todo}"), soft_wrap=True)
+    left = len(told) - MAX_KNOWN + known.more
+    if left > 0:
+        console.print(_plain(f"  … and {left} more in the report.", "dim"))
 
 
 def _print_change(finding: ChangedFinding, console: Console) -> None:

@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from harness.campaign import worker
+from harness.campaign.corpus import corpus_of, replays
 from harness.campaign.judging import CheckpointJudge, executed
 from harness.campaign.outputs import OutputStore
 from harness.campaign.redact import Redactor
@@ -88,9 +89,11 @@ class LocalCampaign:
         find: FindFindings | None = None,
         kept: Mapping[str, Sequence[Record]] | None = None,
         minutes: float | None = None,
+        still_failing: bool = False,
     ) -> None:
         """`kept`: checkpoint -> records of cases that an earlier part of the run has finished.
         `minutes`: for the cases; every job gets an equal share of what is left when it begins.
+        `still_failing`: whether something known failed again before the run's own cases.
         """
         self._spec, self._writer, self._workers = spec, writer, workers
         self._watcher, self._find = watcher or Watcher(), find
@@ -100,28 +103,57 @@ class LocalCampaign:
         }
         self._minutes = minutes
         self._deadline: float | None = None
+        self._left: Counter[str] = Counter()
         self._phases: dict[str, float] = defaultdict(float)
         self._counts: Counter[str] = Counter()
         self._redact: Callable[[Record], Record] = Redactor() if spec.redact else lambda r: r
-        self._drifted = False
+        self._differs = still_failing
+        self._corpus = {name: corpus_of(spec, name) for name in spec.checkpoints}
 
     def run(self) -> EndRecord:
         """Execute, judge, search for causes; returns the last record written."""
         began = time.monotonic()
         self._deadline = None if self._minutes is None else time.time() + 60 * self._minutes
-        jobs = deque(
-            Job(
-                checkpoint=name,
-                shard=shard,
-                num_shards=num_shards,
-                array=array,
-                done=tuple(r.case_id for r in self._records[name] if isinstance(r, CaseEndRecord)),
-            )
-            for name in self._spec.checkpoints
-            for array, num_shards in self._parts(name)
-            for shard in range(num_shards)
+        corpus, own = self._jobs()
+        self._left = Counter(job.checkpoint for job in (*corpus, *own))
+        # What is known comes first: no case is drawn before it is through.
+        for jobs in (corpus, own):
+            self._work(deque(jobs))
+        end = EndRecord(
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            exit_code=1 if self._differs else exit_code(self._counts),
+            counts=dict(self._counts),
+            seconds=time.monotonic() - began,
+            phases=dict(self._phases),
         )
-        open_shards = Counter(job.checkpoint for job in jobs)
+        self._writer.append(end)
+        return end
+
+    def _jobs(self) -> tuple[list[Job], list[Job]]:
+        """Those of the corpus, then those of the run's own cases."""
+        corpus, own = [], []
+        for name in self._spec.checkpoints:
+            done = [r.case_id for r in self._records[name] if isinstance(r, CaseEndRecord)]
+            kept = self._corpus[name]
+            if kept:
+                job = Job(checkpoint=name, shard=0, num_shards=1, done=tuple(done), corpus=True)
+                corpus.append(job)
+            done += [case.case.case_id for case in kept]
+            own += [
+                Job(
+                    checkpoint=name,
+                    shard=shard,
+                    num_shards=num_shards,
+                    array=array,
+                    done=tuple(done),
+                )
+                for array, num_shards in self._parts(name)
+                for shard in range(num_shards)
+            ]
+        return corpus, own
+
+    def _work(self, jobs: deque[Job]) -> None:
+        """Have every job done; a checkpoint is judged when nothing is left of it."""
         seats = [self._seat() for _ in range(min(self._workers, len(jobs)))]
         try:
             for seat in seats:
@@ -134,28 +166,19 @@ class LocalCampaign:
                     if again is not None:
                         jobs.appendleft(again)
                     else:
-                        open_shards[job.checkpoint] -= 1
+                        self._left[job.checkpoint] -= 1
                         self._watcher.job_finished(job)
                     fresh = self._spec.profile_object.fresh_processes
                     if jobs and (fresh or not seat.process.is_alive()):
                         _stop(seat)
                         seats[index] = seat = self._seat()
                     self._assign(seat, jobs)
-                    if not open_shards[job.checkpoint]:
+                    if not self._left[job.checkpoint]:
                         self._judge(job.checkpoint)
                 wait([s.pipe for s in seats if s.job is not None], timeout=0.5)
         finally:
             for seat in seats:
                 _stop(seat)
-        end = EndRecord(
-            finished=datetime.now(UTC).isoformat(timespec="seconds"),
-            exit_code=1 if self._drifted else exit_code(self._counts),
-            counts=dict(self._counts),
-            seconds=time.monotonic() - began,
-            phases=dict(self._phases),
-        )
-        self._writer.append(end)
-        return end
 
     def _parts(self, name: str) -> Iterator[tuple[bool, int]]:
         """Whether in a covering array, and the number of shards."""
@@ -268,7 +291,9 @@ class LocalCampaign:
                 pairs.append(record)
             elif isinstance(record, DriftRecord):
                 drifts.append(record)
-        self._drifted |= any(drift.outcome is Outcome.FAIL for drift in drifts)
+        self._differs |= any(drift.outcome is Outcome.FAIL for drift in drifts)
+        for replayed in replays(name, self._corpus[name], pairs):
+            self._writer.append(replayed)
         counts = Counter(str(pair.outcome) for pair in pairs)
         self._counts.update(counts)
         self._phases["judge"] += time.monotonic() - began

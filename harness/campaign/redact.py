@@ -19,6 +19,8 @@ from harness.record import (
     Record,
 )
 
+REDACTED = "redacted-"
+"""What the digest of a prompt begins with."""
 LEFT_OUT = "left out: it may hold a prompt (--redact)"
 
 
@@ -59,7 +61,7 @@ class Redactor:
 
     def _digest(self, value: Any) -> str:
         blob = self._salt + json.dumps(value, ensure_ascii=False).encode()
-        return "redacted-" + hashlib.sha256(blob).hexdigest()[:16]
+        return REDACTED + hashlib.sha256(blob).hexdigest()[:16]
 
 
 def _told(message: str) -> str:

@@ -17,7 +17,9 @@ from harness.record import (
     Record,
     RecordError,
     RelationRecord,
+    ReplayRecord,
     RunManifest,
+    Source,
     read_manifest,
     read_records,
 )
@@ -39,6 +41,8 @@ class Unfinished:
     manifest: RunManifest
     kept: Mapping[str, Sequence[Record]]
     """Checkpoint -> the records of its finished cases."""
+    replays: Sequence[ReplayRecord] = ()
+    """What the ledger's kept cases did; those of the corpus are judged again."""
 
     @property
     def done(self) -> Mapping[str, tuple[str, ...]]:
@@ -51,6 +55,7 @@ class Unfinished:
     def records(self) -> Iterator[Record]:
         """What the run's file begins with again."""
         yield from (NoticeRecord(text=text) for text in self.manifest.notices)
+        yield from self.replays
         for records in self.kept.values():
             yield from records
 
@@ -101,4 +106,5 @@ def unfinished(folder: Path) -> Unfinished:
             and (record.checkpoint, record.case_id) in ended
         ):
             kept[record.checkpoint].append(record)
-    return Unfinished(spec=spec, manifest=manifest, kept=kept)
+    replays = [r for r in records if isinstance(r, ReplayRecord) and r.source is Source.LEDGER]
+    return Unfinished(spec=spec, manifest=manifest, kept=kept, replays=replays)

@@ -25,6 +25,10 @@ class RunSpec:
     plants: tuple[str, ...] = ()
     """Plug-ins (`module:callable`) put into every instance."""
     cases_file: str | None = None
+    ledger: str | None = None
+    """Rules file whose kept cases are replayed before anything else; None: none."""
+    corpus: str | None = None
+    """Folder with a corpus for each checkpoint, which runs before drawn cases; None: none."""
     batch_invariant: bool = False
     cover: int = 0
     """Instead of the lattice: cells in which any so many values of the axes occur together."""
@@ -110,6 +114,8 @@ class Job:
     """Worker processes that died or hung on this job."""
     until: float | None = None
     """Unix time after which no further case is begun."""
+    corpus: bool = False
+    """Its cases are those of the corpus, not the run's own."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
@@ -118,4 +124,5 @@ class Job:
     @property
     def label(self) -> str:
         part = f" {self.shard + 1}/{self.num_shards}" if self.num_shards > 1 else ""
-        return f"{self.checkpoint}{' array' if self.array else ''}{part}"
+        kind = " array" if self.array else " corpus" if self.corpus else ""
+        return f"{self.checkpoint}{kind}{part}"

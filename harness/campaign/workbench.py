@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from harness.axes import Cell, baseline, chosen_cells, face
 from harness.axes.memory import may_act
 from harness.axes.overlap import cannot_overlap
+from harness.campaign.corpus import file_of, read_cases, read_corpus
 from harness.campaign.execute import CaseExecutor
 from harness.campaign.outputs import OutputStore
 from harness.campaign.recorder import Clock
@@ -18,7 +18,7 @@ from harness.campaign.reference import CaseReference
 from harness.campaign.relate import Relator
 from harness.campaign.space import aimed_at, draw, draw_for_array, space_of, special_tokens
 from harness.campaign.spec import OUT_OF_TIME, Job, RunSpec
-from harness.case import Case, CaseError, case_from_json
+from harness.case import Case
 from harness.checkpoints.catalogue import checkpoint, path_of
 from harness.checkpoints.sizes import sizes_of
 from harness.oracle.cache import CachedOracle
@@ -113,6 +113,9 @@ class Workbench:
 
     def run(self, job: Job) -> Iterator[Record]:
         """Records of one shard, as they become known."""
+        if job.corpus:
+            yield from self._run_corpus(job)
+            return
         mine = [
             (index, case)
             for index, case in enumerate(self.cases())
@@ -146,33 +149,28 @@ class Workbench:
 
     def _settings(self) -> Sequence[Mapping[str, str]]:
         """What is rotated over the cases; in a covering array, where async can act."""
-        settings = self.system.settings
-        if "buffers" in (self.spec.axes or ()):  # the axis decides, not the rotation
-            settings = tuple({**chosen, "inputs": "fenced"} for chosen in settings)
+        settings = tuple(self._under(chosen) for chosen in self.system.settings)
         if not self.spec.cover:
             return settings
         apart = {tuple(sorted(chosen.items())): chosen for chosen in settings}.values()
         acting = Cell.of({**baseline(), "async": "async"})
         return tuple(s for s in apart if not cannot_overlap(acting, s)) or settings
 
+    def _run_corpus(self, job: Job) -> Iterator[Record]:
+        """Every case in every cell, under the settings that it was found under."""
+        yield from self.executor.start()
+        cells = chosen_cells(self.executor.cells, self.plan.choice)
+        for kept in read_corpus(file_of(Path(self.spec.corpus or ""), job.checkpoint)):
+            if kept.case.case_id not in job.done:
+                settings = self._under({**self.system.settings[0], **kept.settings})
+                yield from self.executor.run(kept.case, settings, cells=cells)
+                self.system.release()  # the next one's settings are others
+
+    def _under(self, settings: Mapping[str, str]) -> Mapping[str, str]:
+        """The settings of a case, as far as no axis of the run decides them."""
+        if "buffers" in (self.spec.axes or ()):
+            return {**settings, "inputs": "fenced"}
+        return settings
+
     def close(self) -> None:
         self.system.close()
-
-
-def read_cases(path: Path) -> list[Case]:
-    """Cases of a JSON-lines file. CaseError names the file, the line and what is wrong."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CaseError(f"cannot read cases from {path}: {error}") from error
-    found = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            found.append(case_from_json(json.loads(line)))
-        except (ValueError, TypeError) as error:
-            raise CaseError(f"{path} line {number}: {error}") from error
-    if not found:
-        raise CaseError(f"{path} holds no case; write one JSON object a line")
-    return found

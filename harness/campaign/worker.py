@@ -20,7 +20,7 @@ DRIVER_GONE = 3
 def main(connection: Connection, spec_json: str, folder: str) -> None:
     """Entry point of the spawned process; ends on `stop` or when the driver is gone."""
     # Without it a worker that compiles or computes would outlive a killed driver by minutes.
-    Thread(target=_end_with_driver, name="parity-driver-watch", daemon=True).start()
+    Thread(target=end_with_driver, name="parity-driver-watch", daemon=True).start()
     os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")  # before anything loads torch
 
     from harness.campaign.spec import Job, RunSpec  # noqa: PLC0415 - after the environment is set
@@ -52,7 +52,8 @@ def main(connection: Connection, spec_json: str, folder: str) -> None:
                 bench.close()
 
 
-def _end_with_driver() -> None:
+def end_with_driver() -> None:
+    """Wait for the driver; when it is gone, so is this process."""
     driver = multiprocessing.parent_process()
     if driver is not None:
         driver.join()

@@ -20,6 +20,7 @@ from harness.cli import (
     faults,
     gate,
     judge,
+    known,
     models,
     replay,
     report,
@@ -102,6 +103,7 @@ app.command("replay")(replay.replay)
 app.command("report")(report.report)
 app.command("diff")(diff.diff)
 app.command("gate")(gate.gate)
+app.add_typer(known.app, name="known")
 app.command("faults")(faults.faults)
 app.command("rivals")(rivals.rivals)
 app.command("search")(search.search)

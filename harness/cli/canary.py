@@ -46,11 +46,11 @@ def compare(
         )
     from harness.axes import AXES
     from harness.campaign.canary import Canary
+    from harness.campaign.corpus import read_cases
     from harness.campaign.deployment import read_deployment
     from harness.campaign.manifest import checkpoint_info, commit, environment
     from harness.campaign.outputs import OutputStore
     from harness.campaign.redact import Redactor
-    from harness.campaign.workbench import read_cases
 
     first, other = (read_deployment(p, model=model) for p in (baseline, candidate))
     traffic = read_cases(cases)

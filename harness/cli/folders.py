@@ -21,6 +21,11 @@ def runs_root() -> Path:
     return home() / "runs"
 
 
+def corpus_root() -> Path:
+    """Where `parity search` keeps hard cases, a file a checkpoint."""
+    return home() / "corpus"
+
+
 def run_folder(name: str | None) -> Path:
     """A run by id, by path, or the newest. UsageError lists the runs there are."""
     root = runs_root()

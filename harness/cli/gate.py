@@ -33,8 +33,8 @@ def gate(
     """Decide whether a run passes: new and expired findings, errors, vacuous comparisons, coverage.
 
     Ends with 0 when every rule is met; else with the first that applies: 1 a new or expired
-    finding, or a known one that was not found; 2 an error, an incomplete run or misuse; 3 too much
-    that is vacuous or too little that was judged.
+    finding, or a known one that is fixed or that the run says nothing about; 2 an error, an
+    incomplete run or misuse; 3 too much that is vacuous or too little that was judged.
     """
     from harness.cli.folders import run_folder
     from reports.gate import decide, read_rules, verdict_json
@@ -81,4 +81,7 @@ def _print(decision: Decision) -> None:
         say(f"{standing.state} {finding.finding_id}: {finding.title}")
         if entry is not None:
             say(f"    {entry.owner}, until {entry.expires}, {entry.link}", "dim")
+    for known in decision.replayed:
+        if known.source is not None:
+            say(f"{known.fate} {known.name} ({known.source}): {known.title}")
     say(in_words(decision), "bold red" if decision.failed else "bold green")

@@ -15,6 +15,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from harness.campaign.corpus import corpus_of
 from harness.campaign.local import Watcher
 from harness.campaign.spec import Job, RunSpec
 from harness.record import CaseRecord
@@ -66,6 +67,8 @@ class ProgressWatcher(Watcher):
         self._console.print(f"{name}: looking for the smallest case and the guilty switches")
 
     def _num_cases(self, job: Job) -> int:
+        if job.corpus:
+            return len(corpus_of(self._spec, job.checkpoint))
         if self._spec.cases_file is None:
             plan = self._spec.plan(job.checkpoint)
             return plan.array_cases if job.array else plan.cases

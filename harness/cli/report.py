@@ -96,9 +96,10 @@ def report(
 
 
 def _document(loaded: Run, written: dict[str, str]) -> dict[str, object]:
+    from reports.view.known import known
     from reports.view.verdict import verdict
 
-    found = verdict(loaded)
+    found, before = verdict(loaded), known(loaded)
     return {
         "run_id": loaded.manifest.run_id,
         "report": next(iter(written.values())),
@@ -111,6 +112,7 @@ def _document(loaded: Run, written: dict[str, str]) -> dict[str, object]:
         "cases": found.num_cases,
         "compared": found.num_compared,
         "findings": [finding.finding_id for finding in loaded.findings],
+        "known": [] if before is None else [{"name": r.name, "now": r.fate} for r in before.rows],
         "problems": list(found.problems),
     }
 

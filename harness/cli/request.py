@@ -16,6 +16,7 @@ from harness.campaign.spec import RunSpec
 from harness.checkpoints.catalogue import CHECKPOINTS, available
 from harness.checkpoints.folder import is_folder
 from harness.cli.errors import UsageError
+from harness.cli.gate import RULES
 from harness.cli.plants import plugins_of
 from harness.record import RunManifest
 
@@ -74,7 +75,7 @@ def build_spec(
         raise UsageError(f"none of the wanted checkpoints is here: {', '.join(missing)}")
     if cases is not None:
         # Read once here, so that a bad file is a message before anything starts.
-        from harness.campaign.workbench import read_cases
+        from harness.campaign.corpus import read_cases
 
         read_cases(cases)
     spec = RunSpec(
@@ -159,6 +160,8 @@ def manifest_of(
         command += ["--production", ",".join(f"{k}={v}" for k, v in spec.production.items())]
     if spec.redact:
         command += ["--redact"]
+    if spec.ledger is not None and Path(spec.ledger) != RULES.resolve():
+        command += ["--rules", spec.ledger]
     command += [part for name, n in spec.sizes.items() for part in ("--size", f"{name}={n}")]
     return RunManifest(
         run_id=run_id,

@@ -19,11 +19,12 @@ from harness.cli.canary import compare
 from harness.cli.diff import since_the_last_run
 from harness.cli.errors import UsageError
 from harness.cli.folders import new_run_id, run_folder, runs_root
+from harness.cli.known_first import replay_known, with_known
 from harness.cli.options import SIZES, options_of, sizes_of
 from harness.cli.progress import ProgressWatcher
 from harness.cli.request import build_spec, in_cells, manifest_of
 from harness.findings import Finder
-from harness.record import NoticeRecord, Record, RunWriter
+from harness.record import NoticeRecord, Record, ReplayRecord, RunWriter
 from reports.html import render
 from reports.load import load_run
 from reports.redaction import redacted
@@ -109,12 +110,25 @@ def run(
         float | None,
         typer.Option(min=0.0, help="Begin no case later than this; --resume goes on"),
     ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            help="Rules file whose known findings are replayed first; default: parity.toml"
+        ),
+    ] = None,
+    no_known: Annotated[
+        bool, typer.Option("--no-known", help="Replay neither known findings nor the corpus")
+    ] = False,
     resume: Annotated[
         str | None,
         typer.Option(help="Go on with this run (id or folder), which was killed or out of time"),
     ] = None,
 ) -> None:
-    """Run cases through every cell of the lattice, judge them and write the report."""
+    """Run cases through every cell of the lattice, judge them and write the report.
+
+    What is known comes first: the kept cases of the ledger and the corpus of `parity search`. Not
+    with --cases and --bisect, which ask for one thing.
+    """
     console = Console()
     if resume is not None:
         _refuse_others(context, resume)
@@ -149,13 +163,16 @@ def run(
         redact=redact,
     )
     spec = in_cells(spec, only=only, cover=cover, production=production)
+    if cases is None and not bisect and not no_known:
+        spec = with_known(spec, rules)
     folder = runs_root() / new_run_id()
     writer = RunWriter(folder, manifest_of(spec, folder.name, notices, tuple(plant or ())))
     for notice in notices:
         console.print(f"NOTICE: {notice}", style="bold yellow", highlight=False)
         writer.append(NoticeRecord(text=notice))
     console.print(f"run {folder.name}  seed {seed}  profile {profile}", highlight=False)
-    code = campaign(spec, writer, console, workers=workers, minutes=minutes)
+    known = replay_known(spec, writer, console)
+    code = campaign(spec, writer, console, workers=workers, minutes=minutes, known=known)
     raise typer.Exit(bisect_code(code) if bisect else code)
 
 
@@ -167,8 +184,9 @@ def campaign(
     workers: int | None,
     minutes: float | None,
     kept: Mapping[str, Sequence[Record]] | None = None,
+    known: Sequence[ReplayRecord] = (),
 ) -> int:
-    """Run, report, summarise; the exit code."""
+    """Run, report, summarise; the exit code. `known`: what was replayed before."""
     with ProgressWatcher(spec, console) as watcher:
         end = LocalCampaign(
             spec,
@@ -178,6 +196,7 @@ def campaign(
             find=Finder(spec, writer.folder).find,
             kept=kept,
             minutes=minutes,
+            still_failing=any(record.fails_now for record in known),
         ).run()
     writer.close()
     target = writer.folder / "report.html"
@@ -220,4 +239,13 @@ def _go_on(run: str, console: Console, *, workers: int | None, minutes: float | 
     told = sum(len(ids) for ids in left.done.values())
     console.print(f"run {folder.name}: going on after {told} finished cases", highlight=False)
     writer = RunWriter.reopen(folder, left.manifest, left.records())
-    return campaign(left.spec, writer, console, workers=workers, minutes=minutes, kept=left.kept)
+    known = replay_known(left.spec, writer, console, told=left.replays)
+    return campaign(
+        left.spec,
+        writer,
+        console,
+        workers=workers,
+        minutes=minutes,
+        kept=left.kept,
+        known=known,
+    )

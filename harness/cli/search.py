@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -14,9 +12,10 @@ from rich.table import Table
 
 from harness.checkpoints.catalogue import CHECKPOINTS
 from harness.cli.errors import UsageError
-from harness.cli.folders import home
+from harness.cli.folders import corpus_root
 
 if TYPE_CHECKING:
+    from harness.campaign.corpus import KeptCase
     from harness.search.targeted import Climb, Hardest
 
 KEPT = 5
@@ -40,9 +39,10 @@ def search(
 ) -> None:
     """Look for the case whose error comes nearest to its bound, interleavings included.
 
-    The hardest cases join a corpus that `parity run --cases FILE` runs. Exit code 1 when a case
-    failed.
+    The hardest cases join the checkpoint's corpus, which `parity run` runs before any drawn case.
+    Exit code 1 when a case failed.
     """
+    from harness.campaign.corpus import add, file_of
     from harness.cli.plants import plugins_of
     from harness.search.targeted import Climb
     from harness.strategies.cases import cases
@@ -63,9 +63,11 @@ def search(
         finally:
             bench.close()
     _print(console, climb)
-    corpus = out or home() / "corpus" / f"{model}.jsonl"
-    added = _add(corpus, climb.hardest[:KEPT])
+    corpus = out or file_of(corpus_root(), model)
+    added = add(corpus, [_kept(climb, hard) for hard in climb.hardest[:KEPT]])
     console.print(f"{added} new cases in {corpus}; run them: parity run --cases {corpus}")
+    if out is None:
+        console.print(f"`parity run` on {model} runs them first", highlight=False)
     raise typer.Exit(1 if climb.failed else 0)
 
 
@@ -92,13 +94,9 @@ def _print(console: Console, climb: Climb) -> None:
     )
 
 
-def _add(corpus: Path, found: Sequence[Hardest]) -> int:
-    """Cases that the corpus did not hold; the file is replaced whole or not at all."""
-    old = corpus.read_text(encoding="utf-8").splitlines() if corpus.exists() else []
-    new = [json.dumps(h.case.to_json(), ensure_ascii=False) for h in found]
-    new = [line for line in new if line not in old]
-    corpus.parent.mkdir(parents=True, exist_ok=True)
-    part = corpus.with_suffix(".part")
-    part.write_text("".join(f"{line}\n" for line in (*old, *new)), encoding="utf-8")
-    part.replace(corpus)
-    return len(new)
+def _kept(climb: Climb, hard: Hardest) -> KeptCase:
+    from harness.campaign.corpus import KeptCase
+
+    failing = climb.failed.get(hard.case.case_id)
+    settings = (failing or hard).settings
+    return KeptCase(case=hard.case, settings=settings, failed=failing is not None)

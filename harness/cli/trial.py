@@ -86,7 +86,11 @@ def conditions(
         Path | None, typer.Option(help="Results; what it holds is not repeated")
     ] = None,
 ) -> None:
-    """See that each fault shows where its record says, and hides where its record says."""
+    """See that each fault shows where its record says, and hides where its record says.
+
+    Also told: cases and seconds until ordinary cases first see it. What the results hold is not run
+    again, so a trial that was stopped goes on.
+    """
     from harness.faults import FAULTS, fault
     from harness.trials.bench import TrialBench
     from harness.trials.conditions import check_conditions
@@ -104,7 +108,9 @@ def conditions(
                     console.print(_told_conditions(row), highlight=False, soft_wrap=True)
             finally:
                 bench.close()
-    rows = [r for r in results.rows if r["fault"] in {f.name for f in chosen}]
+    names = [f.name for f in chosen]
+    rows = [r for r in results.rows if r["fault"] in names and r["seed"] < seeds]
+    _print_conditions(console, rows)
     agree = sum(row["agrees"] for row in rows)
     hidden = sum(not row["not_hidden"] for row in rows)
     console.print(
@@ -114,6 +120,29 @@ def conditions(
     )
     console.print(f"results: {results.path}", soft_wrap=True, highlight=False)
     raise typer.Exit(0 if agree == hidden == len(rows) else 1)
+
+
+def _print_conditions(console: Console, rows: Iterable[Mapping[str, Any]]) -> None:
+    table = Table(title="attribution, masks and first detection, by ordinary cases on warm engines")
+    columns = ("fault", "as recorded", "hidden", "found", "cases: median", "most")
+    for column in (*columns, "seconds: median", "most"):
+        table.add_column(column)
+    by_fault: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_fault[row["fault"]].append(row)
+    for name, group in by_fault.items():
+        # Results of before first detection was measured do not say.
+        seen = [row for row in group if row.get("found")]
+        cases, seconds = ([r[k] for r in seen] for k in ("found_cases", "found_seconds"))
+        table.add_row(
+            name,
+            f"{sum(r['agrees'] for r in group)} of {len(group)}",
+            f"{sum(not r['not_hidden'] for r in group)} of {len(group)}",
+            f"{len(seen)} of {len(group)}",
+            *(f"{f(cases):g}" if cases else "-" for f in (median, max)),
+            *(f"{f(seconds):.1f}" if seconds else "-" for f in (median, max)),
+        )
+    console.print(table)
 
 
 def _told_conditions(row: Mapping[str, Any]) -> str:

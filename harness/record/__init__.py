@@ -19,7 +19,14 @@ from harness.record.execution import (
 )
 from harness.record.finding import Divergence, FindingRecord, TruthRow
 from harness.record.json_data import Json, RecordError, to_json
-from harness.record.kinds import RECORD_TYPES, Record, manifest_from_json, record_from_json
+from harness.record.kinds import (
+    RECORD_TYPES,
+    Record,
+    known_case_from_json,
+    manifest_from_json,
+    record_from_json,
+)
+from harness.record.known import NO_CASE, KnownCase, ReplayRecord, Source
 from harness.record.manifest import FORMAT_VERSION, AxisInfo, CheckpointInfo, RunManifest, StoryInfo
 from harness.record.outcome import Comparison, Expectation, Outcome, Tier, exit_code
 from harness.record.pair import Measurement, PairRecord, PowerRecord
@@ -30,6 +37,7 @@ from harness.record.writer import RunWriter
 
 __all__ = [
     "FORMAT_VERSION",
+    "NO_CASE",
     "RECORD_TYPES",
     "AxisInfo",
     "CaseEndRecord",
@@ -44,6 +52,7 @@ __all__ = [
     "Expectation",
     "FindingRecord",
     "Json",
+    "KnownCase",
     "Match",
     "Measurement",
     "NoticeRecord",
@@ -54,12 +63,15 @@ __all__ = [
     "RecordError",
     "RefusalRecord",
     "RelationRecord",
+    "ReplayRecord",
     "RunManifest",
     "RunWriter",
+    "Source",
     "StoryInfo",
     "Tier",
     "TruthRow",
     "exit_code",
+    "known_case_from_json",
     "manifest_from_json",
     "read_manifest",
     "read_records",

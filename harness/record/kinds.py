@@ -15,6 +15,7 @@ from harness.record.execution import (
 )
 from harness.record.finding import FindingRecord
 from harness.record.json_data import Json, RecordError
+from harness.record.known import KnownCase, ReplayRecord
 from harness.record.manifest import FORMAT_VERSION, RunManifest
 from harness.record.pair import PairRecord, PowerRecord
 from harness.record.progress import EndRecord, NoticeRecord
@@ -31,6 +32,7 @@ Record = (
     | PairRecord
     | DriftRecord
     | FindingRecord
+    | ReplayRecord
     | NoticeRecord
     | EndRecord
 )
@@ -48,6 +50,7 @@ RECORD_TYPES: Mapping[str, type[Record]] = {
         PairRecord,
         DriftRecord,
         FindingRecord,
+        ReplayRecord,
         NoticeRecord,
         EndRecord,
     )
@@ -77,3 +80,15 @@ def manifest_from_json(data: Json) -> RunManifest:
         )
     manifest: RunManifest = build(RunManifest, data)
     return manifest
+
+
+def known_case_from_json(data: Json) -> KnownCase:
+    """Inverse of `to_json` for a file beside the ledger. Raises RecordError."""
+    kind = data.get("kind") if isinstance(data, Mapping) else None
+    if kind != KnownCase.kind:
+        raise RecordError(
+            f"expected a JSON object of kind {KnownCase.kind!r}, as `parity known add` writes it; "
+            f"got kind {kind!r}"
+        )
+    case: KnownCase = build(KnownCase, data)
+    return case

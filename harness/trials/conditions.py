@@ -8,13 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.case import Case
 from harness.faults.base import BASELINE, Fault
 from harness.record import FindingRecord, PairRecord
 from harness.search import Budget
-from harness.trials.bench import TrialBench
+from harness.trials.bench import TrialBench, fails
 from harness.trials.kills import checks_of
 from harness.trials.ledger import Ledger
 from harness.trials.masks import MASKS
@@ -30,9 +30,15 @@ class Conditions:
 
     fault: str
     seed: int
+    found: bool
+    found_cases: int
+    """Ordinary cases up to and including the first that fails, or all that were run."""
+    found_seconds: float
+    """Until then, on warm engines; generation and judging included."""
     cases: int
-    """Ordinary cases up to the one that was explained; the first that fails by numbers."""
+    """Up to the one that was explained: the first that fails by numbers, and not by luck."""
     seconds: float
+    """Until it was explained."""
     said: tuple[str, ...]
     """What the findings name, `a=b AND c=d`; `baseline` where the baseline itself is wrong."""
     recorded: tuple[str, ...]
@@ -59,7 +65,7 @@ def check_conditions(
 def _checked(bench: TrialBench, fault: Fault, seed: int) -> Conditions:
     began = time.perf_counter()
     cases = bench.cases(seed)
-    number, findings = _first_explained(bench, cases)
+    first, number, findings = _first_explained(bench, cases)
     elapsed = time.perf_counter() - began
     said = sorted({told(values) for finding in findings for values in finding.minimal_sets})
     said += ["baseline"] if any("kind=baseline" in f.signature for f in findings) else []
@@ -67,6 +73,9 @@ def _checked(bench: TrialBench, fault: Fault, seed: int) -> Conditions:
     return Conditions(
         fault=fault.name,
         seed=seed,
+        found=first is not None,
+        found_cases=number if first is None else first.cases,
+        found_seconds=round(elapsed if first is None else first.moment - began, 3),
         cases=number,
         seconds=round(elapsed, 2),
         said=tuple(dict.fromkeys(said)),
@@ -76,18 +85,32 @@ def _checked(bench: TrialBench, fault: Fault, seed: int) -> Conditions:
     )
 
 
-def _first_explained(bench: TrialBench, cases: Sequence[Case]) -> tuple[int, list[FindingRecord]]:
-    number = 0
+class First(NamedTuple):
+    """The first case that failed, whatever it failed by."""
+
+    cases: int
+    moment: float
+    """Of the clock that measures performance, in seconds."""
+
+
+def _first_explained(
+    bench: TrialBench, cases: Sequence[Case]
+) -> tuple[First | None, int, list[FindingRecord]]:
+    number, first = 0, None
     for number, case in enumerate(cases[:MAX_CASES], start=1):
         settings = bench.settings[(number - 1) % len(bench.settings)]
-        if settings["stream_policy"] == "threaded":
-            continue  # which cells fail there is luck, and luck is no condition
+        # Which cells fail under real threads is luck, and luck is no condition; it is a detection.
+        lucky = settings["stream_policy"] == "threaded"
+        if lucky and first is not None:
+            continue
         executed, pairs = bench.judged(case, settings)
-        if not _by_numbers(pairs):
+        if first is None and fails(pairs):
+            first = First(number, time.perf_counter())
+        if lucky or not _by_numbers(pairs):
             continue
         found = bench.findings(executed, pairs, Budget(calls=1500, seconds=60.0))
-        return number, [f for f in found if "kind=happens-before" not in f.signature]
-    return number, []
+        return first, number, [f for f in found if "kind=happens-before" not in f.signature]
+    return first, number, []
 
 
 def _by_numbers(pairs: Sequence[PairRecord]) -> bool:

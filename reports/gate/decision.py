@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from harness.record import Outcome
+from harness.record import Outcome, Source
+from reports.fates import Fate, Replayed, fates
 from reports.gate.rules import Rules
 from reports.ledger import KnownFinding, Standing, State, standings, unmatched
 from reports.load import Run
@@ -43,6 +44,9 @@ class Decision:
     checks: tuple[Check, ...]
     standings: tuple[Standing, ...]
     unmatched: tuple[KnownFinding, ...]
+    """Entries of the ledger that this run says nothing about."""
+    replayed: tuple[Replayed, ...]
+    """What became of the ledger's entries and of the corpus."""
 
     @property
     def failed(self) -> tuple[Check, ...]:
@@ -57,19 +61,30 @@ class Decision:
 def decide(run: Run, rules: Rules, today: date) -> Decision:
     """Hold `run` to `rules` as of `today` (UTC)."""
     found = standings(run, rules.known, today)
-    stale = unmatched(run, rules.known)
+    known = tuple(fates(run, today, rules.known))
+    told = {r.entry.name for r in known if r.entry is not None and r.fate is not Fate.UNTOLD}
+    stale = tuple(e for e in unmatched(run, rules.known) if e.name not in told)
     checks = (
-        *_differences(run, found, stale),
+        *_differences(run, found, stale, known),
         *_soundness(run, rules),
         *_amounts(run, rules),
     )
     return Decision(
-        run=run, rules=rules, today=today, checks=checks, standings=found, unmatched=stale
+        run=run,
+        rules=rules,
+        today=today,
+        checks=checks,
+        standings=found,
+        unmatched=stale,
+        replayed=known,
     )
 
 
 def _differences(
-    run: Run, found: tuple[Standing, ...], stale: tuple[KnownFinding, ...]
+    run: Run,
+    found: tuple[Standing, ...],
+    stale: tuple[KnownFinding, ...],
+    known: tuple[Replayed, ...],
 ) -> Iterator[Check]:
     new = [s for s in found if s.state is State.NEW]
     yield _at_most(
@@ -78,7 +93,7 @@ def _differences(
         0,
         DIFFERS,
         shown=", ".join(s.finding.finding_id for s in new[:5]),
-        remedy="fix them, or enter each under [[known]] with an owner, a link and a last day",
+        remedy="fix them, or accept each with an owner, a link and a last day: `parity known add`",
     )
     covered = {pair for s in found for pair in s.finding.pairs}
     loose = sum(p.outcome is Outcome.FAIL and p.pair_id not in covered for p in run.pairs)
@@ -89,18 +104,30 @@ def _differences(
         DIFFERS,
         remedy="let the run finish its search for causes; such a failure cannot be known",
     )
-    expired = [s for s in found if s.state is State.EXPIRED]
+    expired = {
+        s.finding.finding_id: s.entry
+        for s in found
+        if s.state is State.EXPIRED and s.entry is not None
+    } | {r.name: r.entry for r in known if r.fate is Fate.EXPIRED and r.entry is not None}
     yield _at_most(
         "expired findings",
         len(expired),
         0,
         DIFFERS,
         shown=", ".join(
-            f"{s.finding.finding_id} ({s.entry.owner}, until {s.entry.expires})"
-            for s in expired[:5]
-            if s.entry is not None
+            f"{name} ({entry.owner}, until {entry.expires})"
+            for name, entry in list(expired.items())[:5]
         ),
         remedy="fix them, or let their owner set a new day in the rules file",
+    )
+    fixed = [r for r in known if r.fate is Fate.FIXED and r.source is Source.LEDGER]
+    yield _at_most(
+        "fixed findings that are still in the ledger",
+        len(fixed),
+        0,
+        DIFFERS,
+        shown=", ".join(r.name for r in fixed[:5]),
+        remedy="`parity known drop ID` takes each out; the ledger must not cover what may come",
     )
     yield _at_most(
         "known findings that were not found",
@@ -108,7 +135,8 @@ def _differences(
         0,
         DIFFERS,
         shown=", ".join(entry.name for entry in stale[:5]),
-        remedy="if they are fixed, delete their entries; the ledger must not cover what may come",
+        remedy="`parity known drop ID` if they are fixed; `parity known add ID` keeps the smallest "
+        "case of one, which every run then replays",
     )
 
 
@@ -243,7 +271,11 @@ def _at_least(rule: str, found: int, least: int, *, remedy: str) -> Check:
 
 def in_words(decision: Decision) -> str:
     """One sentence."""
-    known = sum(s.state is State.KNOWN for s in decision.standings)
+    accepted_ids = {s.finding.finding_id for s in decision.standings if s.state is State.KNOWN}
+    accepted_ids |= {
+        r.name for r in decision.replayed if r.fate is Fate.STILL and r.source is Source.LEDGER
+    }
+    known = len(accepted_ids)
     if decision.failed:
         return f"The gate is closed: {plural(len(decision.failed), 'rule')} not met."
     accepted = f", {plural(known, 'known finding')} accepted" if known else ""

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness.record import Json, Outcome
+from reports.fates import Replayed
 from reports.gate.decision import Check, Decision, in_words
 from reports.ledger import KnownFinding, Standing
 
@@ -31,6 +32,7 @@ def verdict_json(decision: Decision) -> Json:
         "checks": [_check(check) for check in decision.checks],
         "findings": [_standing(standing) for standing in decision.standings],
         "unmatched": [_entry(entry) for entry in decision.unmatched],
+        "known": [_replayed(r) for r in decision.replayed],
     }
 
 
@@ -54,6 +56,19 @@ def _standing(standing: Standing) -> Json:
         "state": str(standing.state),
         "reproduce": finding.reproduce,
         "known": None if standing.entry is None else _entry(standing.entry),
+    }
+
+
+def _replayed(replayed: Replayed) -> Json:
+    return {
+        "name": replayed.name,
+        "title": replayed.title,
+        "checkpoint": replayed.checkpoint,
+        "source": "run" if replayed.source is None else str(replayed.source),
+        "state": str(replayed.fate),
+        "note": replayed.note,
+        "reproduce": replayed.reproduce,
+        "entry": None if replayed.entry is None else _entry(replayed.entry),
     }
 
 

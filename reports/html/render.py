@@ -11,6 +11,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
+from reports.fates import FATES
 from reports.html.bar_drawing import draw_bars
 from reports.html.lattice_drawing import draw_lattice
 from reports.html.length_drawing import draw_lengths
@@ -22,6 +23,7 @@ from reports.html.token_drawing import draw_tokens
 from reports.load import Run
 from reports.ticket import ticket
 from reports.view.changes import MEANINGS, Changes
+from reports.view.known import place, remedy
 from reports.view.looks import LOOKS, state_of
 from reports.view.metrics import meaning
 from reports.view.page import build_page
@@ -47,6 +49,7 @@ def _environment() -> jinja2.Environment:
     environment.filters.update(shortened=shortened, number=number)
     environment.globals.update(
         change_meanings=MEANINGS,
+        fate_meanings=FATES,
         draw_bars=draw_bars,
         draw_lattice=draw_lattice,
         draw_lengths=draw_lengths,
@@ -59,7 +62,9 @@ def _environment() -> jinja2.Environment:
         look_of_outcome=lambda outcome: LOOKS[state_of(outcome)],
         meaning=meaning,
         number=number,
+        place=place,
         plural=plural,
+        remedy=remedy,
     )
     return environment
 

@@ -13,6 +13,7 @@ from reports.view.declared import ReachedOfAll, reached_of_all
 from reports.view.findings import FindingView, findings
 from reports.view.grouping import Cause, FindingGroup, causes, grouped
 from reports.view.kills import KillMatrix, kill_matrix
+from reports.view.known import Known, known
 from reports.view.lattice import Lattice, lattices
 from reports.view.metrics import explained
 from reports.view.noise import Noise, noise
@@ -33,6 +34,8 @@ class Page:
     """What the comparisons that agree show, a claim each."""
     changes: Changes | None
     """Against a baseline run, where one was given."""
+    known: Known | None
+    """What became of the ledger and the corpus, where there was any."""
     lattices: tuple[Lattice, ...]
     cases: CaseIndex
     kills: KillMatrix | None
@@ -68,6 +71,7 @@ def build_page(run: Run, changes: Changes | None = None) -> Page:
         verdict=verdict(run),
         proof=proof(run),
         changes=changes,
+        known=known(run),
         lattices=lattices(run),
         cases=case_index(run, {f.finding_id: f.anchor for f in reversed(found[:MAX_FINDINGS])}),
         kills=kill_matrix(run.kills),

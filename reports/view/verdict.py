@@ -11,6 +11,7 @@ from harness.record import Comparison, Outcome, exit_code
 from reports.load import Run
 from reports.view.bounds import interval, upper
 from reports.view.findings import cause_of
+from reports.view.known import known
 from reports.view.looks import LOOKS, SEVERITY, Look, state_of
 from reports.view.text import number, percent, plural
 
@@ -55,7 +56,8 @@ def verdict(run: Run) -> Verdict:
     counts = Counter(pair.outcome for pair in run.pairs)
     problems = _problems(run, counts)
     code = exit_code({str(outcome): n for outcome, n in counts.items()})
-    if code == 0 and run.end is not None:
+    # The end record also counts what is no comparison: drift, and known findings that still fail.
+    if run.end is not None and (code == 0 or run.end.exit_code == 1):
         code = run.end.exit_code
     safety = Safety.UNSAFE if code == 1 else Safety.SAFE
     if code not in (0, 1) or (code == 0 and (run.interrupted or problems)):
@@ -98,6 +100,14 @@ def _problems(run: Run, counts: Counter[Outcome]) -> tuple[str, ...]:
     return ()
 
 
+def _known_words(run: Run) -> str:
+    found = known(run)
+    if found is None or not found.failing:
+        return ""
+    fail = "still fails" if found.failing == 1 else "still fail"
+    return f" {plural(found.failing, 'known finding')} {fail}."
+
+
 def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {name}" for name, n in sorted(counts.items())) or "no pair"
 
@@ -121,7 +131,8 @@ def _words(run: Run, counts: Counter[Outcome], *, code: int, safety: Safety) -> 
             "The answers depend on how it is run",
             f"{failed:,} of {pairs} {'differs' if failed == 1 else 'differ'} by more than the "
             f"bound allows; {plural(found, 'finding')} below{together}."
-            + "".join(f" {d.reason}." for d in run.drifts if d.outcome is Outcome.FAIL),
+            + "".join(f" {d.reason}." for d in run.drifts if d.outcome is Outcome.FAIL)
+            + _known_words(run),
         )
     if run.interrupted:
         return "No verdict: the run was interrupted", f"{pairs} had been recorded by then."

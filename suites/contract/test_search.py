@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.campaign.workbench import read_cases
+from harness.campaign.corpus import read_cases
 from suites.contract.command import parity
 
 

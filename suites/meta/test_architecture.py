@@ -98,6 +98,8 @@ OFFENCES = [
     Offence("faults-unknown", "harness.search.offender", "harness.faults.offended"),
     Offence("faults-unknown", "harness.attribution", "harness.faults.offended"),
     Offence("faults-unknown", "harness.localise", "harness.faults.offended"),
+    Offence("faults-unknown", "harness.recall", "harness.faults.offended"),
+    Offence("faults-unknown", "harness.known_cases", "harness.faults.offended"),
     Offence("faults-unknown", "harness.judge.offender", "harness.controls.offended"),
 ]
 

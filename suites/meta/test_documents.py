@@ -51,7 +51,7 @@ PROFILE_ROW = re.compile(
     r"^\|[^|]*\| ([\w-]+)[^|]*\| (\d+)[^|]*\| (\d+)[^|]*\|[^|]*\|$", re.MULTILINE
 )
 PLACEHOLDER = re.compile(r"[A-Z]+")
-MADE_AT_RUN_TIME = (".parity/", ".venv/")
+MADE_AT_RUN_TIME = (".parity/", ".venv/", "parity.known/")
 OF_ALL = {"--help", "--install-completion", "--show-completion"}
 """Options of the command itself, whatever comes after."""
 VALUES: Mapping[str, Collection[str]] = {
