@@ -1,7 +1,9 @@
 """What is known is replayed before any drawn case, and its fate is told everywhere.
 
-Would pass wrongly if a replay ran with what was planted when its case was kept: nothing would ever
-be fixed. The same ledger meets an engine with and without the fault, and the kept file names none.
+The same ledger meets an engine with and without the fault, and the file that is kept names none.
+
+Passes wrongly if a known finding were told to fail still, whatever its replay did. Ruled out by
+suites/meta/test_suites_can_fail.py: `every-known-finding-still-fails`.
 """
 
 from __future__ import annotations
