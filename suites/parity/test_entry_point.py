@@ -1,4 +1,8 @@
-"""Through the server or not: the same rows, by the campaign's own executor, relator and judge."""
+"""Through the server or not: the same rows, by the campaign's own executor, relator and judge.
+
+Passes wrongly if the judge took any two answers for the same, or the server were never asked. Ruled
+out by `test_a_server_that_mixes_up_its_answers_is_caught`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A share of the cases in a covering array: when there is one, and what it is asked for."""
+"""A share of the cases in a covering array: when there is one, and what it is asked for.
+
+Passes wrongly if the covering array varied the primary axes only. Ruled out by
+suites/meta/test_suites_can_fail.py: `the-array-has-no-further-axes`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What was declared is reached only where it was judged, and what is missing is named."""
+"""What was declared is reached only where it was judged, and what is missing is named.
+
+Passes wrongly if what merely ran counted as judged. Ruled out by
+suites/meta/test_suites_can_fail.py: `what-merely-ran-was-reached`.
+"""
 
 from __future__ import annotations
 
