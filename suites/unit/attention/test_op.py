@@ -1,7 +1,7 @@
 """The paged operator: layout, masks, and behaviour under stale device data.
 
-Passes wrongly if masks made no difference to the numbers that are drawn. Ruled out by
-suites/meta/test_suites_can_fail.py: `rows-see-what-comes-after-them`.
+Passes wrongly if masks and windows made no difference to the numbers that are drawn. Ruled out by
+suites/meta/test_suites_can_fail.py: `rows-see-what-comes-after-them`, `windows-are-not-looked-at`.
 """
 
 from __future__ import annotations

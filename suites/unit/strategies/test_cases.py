@@ -1,7 +1,8 @@
 """Cases stay inside their space, aim where they are told and leave ownership bugs visible.
 
-Passes wrongly if any case hit the class that is aimed at by chance. Ruled out by
-suites/meta/test_suites_can_fail.py: `cases-are-not-aimed`.
+Passes wrongly if any case hit the class that is aimed at by chance, or no prompt of ids was looked
+at. Ruled out by suites/meta/test_suites_can_fail.py: `cases-are-not-aimed`,
+`reserved-ids-are-drawn`.
 """
 
 from __future__ import annotations
