@@ -13,4 +13,4 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     """
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     scale = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + eps)
-    return weight * (wide * scale).to(x.dtype)
+    return (wide * scale).to(x.dtype).mul_(weight)

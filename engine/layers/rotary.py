@@ -38,4 +38,4 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     """Turn each pair (x[i], x[i + d / 2]) by its angle. Shapes: x [T, H, d], cos and sin [T, d]."""
     first, second = x.chunk(2, dim=-1)
     turned = torch.cat((-second, first), dim=-1)
-    return x * cos[:, None, :] + turned * sin[:, None, :]
+    return (x * cos[:, None, :]).add_(turned.mul_(sin[:, None, :]))

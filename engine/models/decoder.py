@@ -131,7 +131,8 @@ class DecoderBlock(Block):
     def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
         normed = self.norm(x, self.feed_forward_norm)
         gate, up = self.kernels.linear(normed, self.gate_up).chunk(2, dim=-1)
-        return self.kernels.linear(ACTIVATIONS[self.activation](gate) * up, self.down)
+        gated = ACTIVATIONS[self.activation](gate).mul_(up)
+        return self.kernels.linear(gated, self.down)
 
 
 def no_windows(fields: Fields, count: int) -> tuple[LayerKind, ...]:

@@ -50,8 +50,9 @@ def _reach(cell: CellLike, lengths: Sequence[int], plan: Plan) -> str | None:
     ahead = [first for first in outputs if first + stages <= last]
     if not ahead:
         return (
-            f"the plan has {len(plan)} steps and first finishes a prompt in step "
-            f"{min(outputs, default=None)}; overlap needs {stages} more behind it (pp={stages})"
+            f"the plan has {len(plan)} {'step' if len(plan) == 1 else 'steps'} and first finishes "
+            f"a prompt in step {min(outputs, default=None)}; overlap needs {stages} "
+            f"more behind it (pp={stages})"
         )
     if cell.get("kv_pool", "ample") == "ample":
         return None

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reports.view.text import plural
+
 WIDTH, HEIGHT = 720, 158
 LEFT, RIGHT = 52, WIDTH - 8
 TOP, BASE = 26, 126
@@ -135,13 +137,13 @@ def _title(first: int, last: int, error: float) -> str:
 def _alternative(errors: Sequence[float], edges: Sequence[int], first: int | None) -> str:
     """What the drawing shows, for those who cannot see it."""
     differing = [i for i, e in enumerate(errors) if not e <= 0]
-    parts = [f"{len(errors):,} tokens, {len(differing):,} of them differ"]
+    parts = [f"{plural(len(errors), 'token')}, {len(differing):,} different"]
     worst = max(
         differing, key=lambda i: math.inf if math.isnan(errors[i]) else errors[i], default=0
     )
     if first is not None and differing and differing[0] < first:
         # Rounding before it: a count of all that differ would say nothing.
-        parts = [f"{len(errors):,} tokens; the two runs part at token {first:,}"]
+        parts = [f"{plural(len(errors), 'token')}; the two runs part at token {first:,}"]
         parts.append(f"the largest at {worst:,}")
         first = None
     elif differing:
