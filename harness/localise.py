@@ -14,7 +14,7 @@ import numpy as np
 
 from harness.axes import Plan
 from harness.judge.output import Output
-from harness.record import Divergence
+from harness.record import NO_LAYER, Divergence
 from harness.systems.base import SystemRun
 from harness.tapped_rows import Layers, aligned, distance
 from harness.token_profile import token_profile, total_tokens
@@ -47,7 +47,7 @@ def localise(a: SystemRun, b: SystemRun, *, threshold: float) -> Localisation:
     first = _first_hidden(left, right, threshold)
     pooled = first is None
     if first is None:
-        first = _first_pooled(a.outputs, b, _num_layers(left), threshold)
+        first = _first_pooled(a.outputs, b, _pooled(left), threshold)
     profile = token_profile(a, b, left, right, of_outputs=pooled)
     return Localisation(
         first=first,
@@ -79,8 +79,9 @@ def chunk_edges(plan: Plan, num_prompts: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(sorted(starts[str(i)] - {0})) for i in range(num_prompts))
 
 
-def _num_layers(layers: Layers) -> int:
-    return max((layer for _, layer in layers), default=0)
+def _pooled(layers: Layers) -> int:
+    """Number of the pooled output, after the last layer that is known."""
+    return max(layer for _, layer in layers) + 1 if layers else NO_LAYER
 
 
 def _first_hidden(left: Layers, right: Layers, threshold: float) -> Divergence | None:
@@ -103,7 +104,7 @@ def _first_hidden(left: Layers, right: Layers, threshold: float) -> Divergence |
 
 
 def _first_pooled(
-    reference: Sequence[Output], run: SystemRun, num_layers: int, threshold: float
+    reference: Sequence[Output], run: SystemRun, layer: int, threshold: float
 ) -> Divergence | None:
     """The first answer that differs although every hidden state agreed."""
     found = []
@@ -121,7 +122,7 @@ def _first_pooled(
                         prompt=prompt,
                         step=steps[-1] if steps else 0,
                         chunk=max(len(steps) - 1, 0),
-                        layer=num_layers + 1,
+                        layer=layer,
                         token=token,
                         relative_l2=apart,
                     )

@@ -17,7 +17,7 @@ from harness.record.execution import (
     ExecutionRecord,
     RefusalRecord,
 )
-from harness.record.finding import Divergence, FindingRecord, TruthRow
+from harness.record.finding import NO_LAYER, Divergence, FindingRecord, TruthRow
 from harness.record.json_data import Json, RecordError, to_json
 from harness.record.kinds import (
     RECORD_TYPES,
@@ -38,6 +38,7 @@ from harness.record.writer import RunWriter
 __all__ = [
     "FORMAT_VERSION",
     "NO_CASE",
+    "NO_LAYER",
     "RECORD_TYPES",
     "AxisInfo",
     "CaseEndRecord",

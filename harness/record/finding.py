@@ -21,6 +21,10 @@ class TruthRow:
     note: str = ""
 
 
+NO_LAYER = -1
+"""Layer of a difference in the answers of a system that tells nothing of its layers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
     """First place two runs differ, aligned by absolute token position."""
@@ -29,7 +33,7 @@ class Divergence:
     step: int
     chunk: int
     layer: int
-    """0 = embedding output, n = output of block n-1, num_layers + 1 = pooled output."""
+    """0 = embedding output, n = output of block n-1, num_layers + 1 = pooled output; NO_LAYER."""
     token: int
     relative_l2: float
 

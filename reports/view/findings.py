@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.record import FindingRecord, Outcome, PairRecord
+from harness.record import NO_LAYER, FindingRecord, Outcome, PairRecord
 from reports.load import Run
 from reports.view.conditions import Conditions, conditions
 from reports.view.evidence import MeasureRow, measure_row, oracle, sides, ulps, worst_pair
@@ -234,7 +234,10 @@ def _divergence(finding: FindingRecord, layers: int | None) -> str:
     found = finding.first_divergence
     if found is None:
         return ""
-    if found.layer == 0:
+    rest = agreement(finding, found.prompt)
+    if found.layer == NO_LAYER:
+        where = "in the answer (the system tells nothing of its layers)"
+    elif found.layer == 0:
         where = "in the embedding output (layer 0)"
     elif layers is not None and found.layer == layers + 1:
         where = "in the pooled output, after the last layer"
@@ -243,8 +246,8 @@ def _divergence(finding: FindingRecord, layers: int | None) -> str:
     return (
         f"Step {found.step}, chunk {found.chunk} of prompt {found.prompt} (counted from 0): "
         f"{where}, at token {found.token:,}. Relative L2 there: {number(found.relative_l2)}. "
-        f"{agreement(finding, found.prompt) or 'Everything before agrees.'}"
-    )
+        f"{rest or ('' if found.layer == NO_LAYER else 'Everything before agrees.')}"
+    ).rstrip()
 
 
 def _axes(finding: FindingRecord) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import pytest
 from harness import token_profile
 from harness.judge.output import Float64, Output
 from harness.localise import chunk_edges, localise, noise
+from harness.record import NO_LAYER
 from harness.systems.base import SystemRun, TapRows
 
 WIDTH, LENGTH, LAYERS = 4, 10, 3
@@ -92,6 +93,17 @@ def test_answer_lost_after_the_last_layer() -> None:
     ).first
     assert found is not None
     assert (found.step, found.chunk, found.layer, found.token) == (2, 2, LAYERS, LENGTH - 1)
+
+
+def test_a_system_that_tells_nothing_of_its_layers_has_none_named() -> None:
+    hidden = states()
+    bare, wrong = (
+        SystemRun(outputs=(Output.of(answer),), plan=CHUNKED, witness={}, taps=())
+        for answer in (hidden[-1, -1], hidden[0, 0])
+    )
+    found = localise(bare, wrong, threshold=0.1).first
+    assert found is not None
+    assert (found.step, found.chunk, found.layer, found.token) == (2, 2, NO_LAYER, LENGTH - 1)
 
 
 def test_token_rows_lost_after_the_last_layer() -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.record import FindingRecord, Outcome
+from harness.record import NO_LAYER, FindingRecord, Outcome
 from reports.html.token_drawing import MAX_COLUMNS, draw_tokens
 from reports.load import Run, load_run
 from reports.view.findings import fails_when, findings, unexplained
@@ -111,3 +111,14 @@ def test_tokens_that_agree_or_break_are_told_apart() -> None:
     assert [c.css for c in shape.columns] == ["zero", "bar", "broken", "broken"]
     assert "3 different" in shape.alternative
     assert draw_tokens([], [], None) is None
+
+
+def test_a_system_that_tells_nothing_of_its_layers_has_none_named(failing: Run) -> None:
+    first = failing.findings[0]
+    assert first.first_divergence is not None
+    told = replace(first.first_divergence, layer=NO_LAYER)
+    bare = replace(first, first_divergence=told, token_errors=())
+    (view, *_) = findings(replace(failing, findings=(bare,)))
+    assert "in the answer (the system tells nothing of its layers), at token 128" in view.divergence
+    assert "layer -1" not in view.divergence
+    assert "before agrees" not in view.divergence
