@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +33,9 @@ def add(
     link: Annotated[str, typer.Option(help="Where it is tracked")] = "",
     expires: Annotated[str, typer.Option(help="Last day on which it may fail: 2027-01-31")] = "",
     reason: Annotated[str, typer.Option(help="Why it is accepted")] = "",
+    any_policy: Annotated[
+        bool, typer.Option("--any-policy", help="Accept it under whatever stream policy it shows")
+    ] = False,
     run: Annotated[
         str | None, typer.Option(help="Run the finding is in; default: the newest")
     ] = None,
@@ -39,10 +44,12 @@ def add(
     """Accept a finding of a run, and keep its smallest case beside the ledger.
 
     Every later run replays that case first. The file holds the case's prompts: review it before it
-    is committed. A finding that has an entry already needs no owner; its case is kept.
+    is committed. A finding that has an entry already needs no owner; its case is kept. Which stream
+    policies show a finding depends on how long was searched: --any-policy accepts it under all.
     """
     from harness.cli.ledger_text import rewrite, with_entry
     from harness.known_cases import keep, known_case
+    from reports.view.changes import identity
 
     manifest, found = _finding(finding, run)
     case = known_case(found, manifest)
@@ -54,7 +61,9 @@ def add(
             "--reason out to keep its case, or take it out first: parity known drop"
         )
     if not there:
-        entry = _entry(found.finding_id, owner=owner, link=link, expires=expires, reason=reason)
+        entry = _entry(found, owner=owner, link=link, expires=expires, reason=reason)
+        if any_policy:
+            entry = replace(entry, finding_id="", signature=f"{identity(found)}; policy=*")
         rewrite(rules, lambda text: with_entry(text, entry))
         typer.echo(f"{rules}: {found.finding_id} may fail until {entry.expires} ({owner})")
     path = keep(case, rules)
@@ -63,7 +72,9 @@ def add(
 
 @app.command()
 def drop(
-    name: Annotated[str, typer.Argument(help="Id or signature, as the ledger has it")],
+    name: Annotated[
+        str, typer.Argument(help="Id or signature of the entry, or id of its kept case")
+    ],
     *,
     rules: Rules = RULES,
 ) -> None:
@@ -71,15 +82,20 @@ def drop(
     from harness.cli.ledger_text import rewrite, without_entry
     from harness.known_cases import kept, path_of
 
-    gone = [entry for entry in _entries(rules) if entry.name == name]
+    cases = kept(rules)
+    own = [case.finding for case in cases if case.finding.finding_id == name]
+    gone = [e for e in _entries(rules) if e.name == name or any(e.matches(f) for f in own)]
     if not gone:
         known = ", ".join(entry.name for entry in _entries(rules)) or "none"
         raise UsageError(f"{rules} has no entry {name!r}; it has {known}")
-    rewrite(rules, lambda text: without_entry(text, name))
-    typer.echo(f"{rules}: {name} is out")
+    for entry in gone:
+        rewrite(rules, partial(without_entry, name=entry.name))
+        typer.echo(f"{rules}: {entry.name} is out")
     left = _entries(rules)
-    for case in kept(rules):
-        if gone[0].matches(case.finding) and not any(e.matches(case.finding) for e in left):
+    for case in cases:
+        if any(e.matches(case.finding) for e in gone) and not any(
+            e.matches(case.finding) for e in left
+        ):
             path = path_of(rules, case.finding.finding_id)
             path.unlink()
             typer.echo(f"{path}: removed")
@@ -116,14 +132,16 @@ def _entries(rules: Path) -> tuple[KnownFinding, ...]:
     return read_rules(rules).known if rules.is_file() else ()
 
 
-def _entry(finding_id: str, *, owner: str, link: str, expires: str, reason: str) -> KnownFinding:
+def _entry(
+    finding: FindingRecord, *, owner: str, link: str, expires: str, reason: str
+) -> KnownFinding:
     from reports.ledger import KnownFinding
 
     given = {"--owner": owner, "--link": link, "--expires": expires}
     lacking = [name for name, value in given.items() if not value.strip()]
     if lacking:
         raise UsageError(
-            f"{finding_id} has no entry yet, and a new one lacks {', '.join(lacking)}: a known "
+            f"{finding.finding_id} has no entry yet, and a new one lacks {', '.join(lacking)}: a known "
             "finding has an owner, a link to where it is tracked, and the last day on which it may "
             "fail"
         )
@@ -133,4 +151,6 @@ def _entry(finding_id: str, *, owner: str, link: str, expires: str, reason: str)
         raise UsageError(f"--expires takes a day such as 2027-01-31, got {expires!r}") from error
     if last < datetime.now(UTC).date():
         raise UsageError(f"--expires {expires} has passed: the finding would fail at once")
-    return KnownFinding(finding_id=finding_id, owner=owner, link=link, expires=last, reason=reason)
+    return KnownFinding(
+        finding_id=finding.finding_id, owner=owner, link=link, expires=last, reason=reason
+    )

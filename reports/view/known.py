@@ -57,10 +57,9 @@ def remedy(row: Replayed) -> str:
     """What to do about it; empty where nothing is to be done."""
     if row.source is not Source.LEDGER:
         return ""
-    name = row.entry.name if row.entry is not None else row.name
     return {
-        Fate.FIXED: f"parity known drop {name}",
-        Fate.UNTOLD: f"parity known add {name}" if NO_CASE in row.note else "",
+        Fate.FIXED: f"parity known drop {row.name}",
+        Fate.UNTOLD: f"parity known add {row.name}" if NO_CASE in row.note else "",
     }.get(row.fate, "")
 
 

@@ -158,6 +158,26 @@ def test_an_entry_written_by_hand_gets_its_case(
     assert not (folder / "own.known" / f"{FOUND}.json").exists()
 
 
+def test_a_finding_is_accepted_under_every_policy(
+    capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    lines = (run / "records.jsonl").read_text()
+    signed = "checkpoint=tiny-qwen3; level=sequence; kind=difference; sets=pp=2; policy=paced(1)"
+    own = next(r.signature for r in read_records(run) if isinstance(r, FindingRecord))
+    (run / "records.jsonl").write_text(lines.replace(own, signed))
+    assert parity(capsys, "known", "add", FOUND, *OWNED, "--any-policy").code == 0
+    (entry,) = entries()
+    assert entry["signature"] == signed.replace("paced(1)", "*")
+    assert "id" not in entry
+    assert gate(capsys)[1] == set()
+    other = signed.replace("paced(1)", "threaded")
+    (run / "records.jsonl").write_text(lines.replace(own, other))
+    assert gate(capsys)[1] == set()
+    assert parity(capsys, "known", "drop", FOUND).code == 0, "by the id of its kept case"
+    assert not entries()
+    assert not list(Path("parity.known").iterdir())
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
