@@ -93,9 +93,8 @@ def drop(
         typer.echo(f"{rules}: {entry.name} is out")
     left = _entries(rules)
     for case in cases:
-        if any(e.matches(case.finding) for e in gone) and not any(
-            e.matches(case.finding) for e in left
-        ):
+        covered = any(entry.matches(case.finding) for entry in left)
+        if any(entry.matches(case.finding) for entry in gone) and not covered:
             path = path_of(rules, case.finding.finding_id)
             path.unlink()
             typer.echo(f"{path}: removed")
@@ -141,9 +140,9 @@ def _entry(
     lacking = [name for name, value in given.items() if not value.strip()]
     if lacking:
         raise UsageError(
-            f"{finding.finding_id} has no entry yet, and a new one lacks {', '.join(lacking)}: a known "
-            "finding has an owner, a link to where it is tracked, and the last day on which it may "
-            "fail"
+            f"{finding.finding_id} has no entry yet, and a new one lacks {', '.join(lacking)}: a "
+            "known finding has an owner, a link to where it is tracked, and the last day on which it "
+            "may fail"
         )
     try:
         last = date.fromisoformat(expires)

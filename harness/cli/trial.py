@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from harness.cli.errors import UsageError
 from harness.cli.folders import home
+
+if TYPE_CHECKING:
+    from harness.faults.base import Fault
 
 app = typer.Typer(
     help="Measure the harness itself: time to first detection, exactness of explanations.",
@@ -34,13 +38,12 @@ def detection(
     ] = None,
 ) -> None:
     """Cases and seconds until each planted fault is first seen by ordinary cases."""
-    from harness.faults import FAULTS, fault
     from harness.trials.bench import TrialBench
     from harness.trials.detection import detect
     from harness.trials.ledger import Ledger
 
     # This bench varies the primary axes only.
-    chosen = {f.name: f.plugin for n in (name or FAULTS) if not (f := fault(n)).axes}
+    chosen = {f.name: f.plugin for f in _faults(name) if not f.axes}
     results = Ledger(ledger or home() / "trials" / "detection.jsonl")
     console, rows = Console(), []
     with TemporaryDirectory() as folder:
@@ -56,6 +59,16 @@ def detection(
     _print_detection(console, rows)
     console.print(f"results: {results.path}", soft_wrap=True, highlight=False)
     raise typer.Exit(0 if all(row["found"] for row in rows) else 1)
+
+
+def _faults(names: Sequence[str] | None) -> list[Fault]:
+    """Those of the catalogue that are named, or all of them."""
+    from harness.faults import FAULTS
+
+    unknown = [name for name in names or () if name not in FAULTS]
+    if unknown:
+        raise UsageError(f"unknown fault {', '.join(unknown)}; valid: {', '.join(FAULTS)}")
+    return [FAULTS[name] for name in names or FAULTS]
 
 
 def _print_detection(console: Console, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -91,12 +104,11 @@ def conditions(
     Also told: cases and seconds until ordinary cases first see it. What the results hold is not run
     again, so a trial that was stopped goes on.
     """
-    from harness.faults import FAULTS, fault
     from harness.trials.bench import TrialBench
     from harness.trials.conditions import check_conditions
     from harness.trials.ledger import Ledger
 
-    chosen = [fault(n) for n in (name or FAULTS)]
+    chosen = _faults(name)
     results, console = Ledger(ledger or home() / "trials" / "conditions.jsonl"), Console()
     for checkpoint, axes in sorted({(f.checkpoint, f.axes) for f in chosen}):
         here = [f for f in chosen if (f.checkpoint, f.axes) == (checkpoint, axes)]

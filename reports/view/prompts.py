@@ -66,17 +66,20 @@ def agreement(finding: FindingRecord, prompt: int) -> str:
     if first is None or first.prompt != prompt or not 0 < first.token < len(errors):
         return ""
     top = _largest(errors[: first.token])
-    before = "token 0" if first.token == 1 else f"tokens 0 to {first.token - 1:,}"
+    one = first.token == 1
+    before = "token 0" if one else f"tokens 0 to {first.token - 1:,}"
+    differs = "differs" if one else "differ"
     if top <= 0:
-        return f"Token {first.token:,} is the first that differs; {before} agree to the last bit."
+        same = f"{before} {'agrees' if one else 'agree'} to the last bit"
+        return f"Token {first.token:,} is the first that differs; {same}."
     if finding.bound is not None and top <= finding.bound:
         return (
-            f"Token {first.token:,} is the first beyond the bound; {before} differ only by "
+            f"Token {first.token:,} is the first beyond the bound; {before} {differs} only by "
             f"rounding (at most {number(top)})."
         )
     return (
-        f"Token {first.token:,} is where they part; by the last layer {before} differ too, by up "
-        f"to {number(top)}."
+        f"Token {first.token:,} is where they part; by the last layer {before} "
+        f"{differs} too, by up to {number(top)}."
     )
 
 

@@ -89,6 +89,24 @@ def test_corners_are_counted(failing: Run) -> None:
     assert story.overlooked.startswith("Each switch alone passes")
 
 
+def test_a_race_that_shows_in_no_answer_is_no_failure_of_a_suite(failing: Run) -> None:
+    """The check of buffer accesses fails under one switch, where the answers agree."""
+    raced = tuple(
+        replace(p, outcome=Outcome.FAIL, reason="side B (x): happens-before: rank 0: buffer 'b'")
+        if p.outcome is Outcome.PASS
+        and p.comparison is Comparison.BASELINE
+        and (p.cell_b["compile"], p.cell_b["chunk"]) == ("eager", "chunked")
+        else p
+        for p in failing.pairs
+    )
+    story = build_page(replace(failing, pairs=raced)).story
+    assert story is not None
+    (alone,) = (c for c in story.corners if c.values == ("chunk=chunked",))
+    assert (alone.failed, alone.raced) == (0, alone.compared)
+    assert "only the check of buffer accesses fails" in alone.result
+    assert story.overlooked.startswith("Each switch alone gives right answers")
+
+
 def test_both_writers_tell_all_of_it(failing: Run) -> None:
     page = build_page(failing)
     assert page.story is not None
