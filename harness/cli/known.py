@@ -141,8 +141,8 @@ def _entry(
     if lacking:
         raise UsageError(
             f"{finding.finding_id} has no entry yet, and a new one lacks {', '.join(lacking)}: a "
-            "known finding has an owner, a link to where it is tracked, and the last day on which it "
-            "may fail"
+            "known finding has an owner, a link to where it is tracked, and the last day on which "
+            "it may fail"
         )
     try:
         last = date.fromisoformat(expires)
