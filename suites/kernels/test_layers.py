@@ -50,7 +50,8 @@ def test_a_term_left_out_is_beyond_every_bound() -> None:
         found = TRITON.linear(x, short, None)
         assert error(found, F.linear(x.double(), weight.double())) > bound(dtype)
         cut = x.clone()
-        cut[:, -1] = 0
+        # The term that weighs most: one of small weight is within what bfloat16 rounds.
+        cut[:, weight[0].abs().argmax()] = 0
         found = TRITON.rms_norm(cut, weight[0], 1e-6)
         assert error(found, rms_norm(x.double(), weight[0].double(), 1e-6)) > bound(dtype)
         heads = x.view(9, 12, 16)
