@@ -165,6 +165,11 @@ def run(
     spec = in_cells(spec, only=only, cover=cover, production=production)
     if cases is None and not bisect and not no_known:
         spec = with_known(spec, rules)
+    elif rules is not None:
+        raise UsageError(
+            f"--rules {rules} says what is replayed first; --cases, --bisect and --no-known replay "
+            "nothing: leave one of them out"
+        )
     folder = runs_root() / new_run_id()
     writer = RunWriter(folder, manifest_of(spec, folder.name, notices, tuple(plant or ())))
     for notice in notices:

@@ -220,6 +220,18 @@ def test_a_kept_case_that_is_no_such_file_is_named_before_anything_runs(
     assert "F-x.json: expected a JSON object of kind 'known-case'" in answer.told
 
 
+def test_rules_that_would_not_be_read_are_refused(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    for asked, told in (
+        (("--rules", "parity.toml", "--no-known"), "--no-known replay nothing"),
+        (("--rules", "none.toml"), "no rules file none.toml"),
+    ):
+        answer = parity(capsys, *ASKED, *asked)
+        assert (answer.code, told in answer.told) == (2, True), answer.told
+    assert not (folder / "home").exists()
+
+
 # ------------------------------------------------------------------------------------------- fates
 
 
