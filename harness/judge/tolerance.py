@@ -185,10 +185,11 @@ ORACLE_CAP: Mapping[tuple[str, OutputKind], Tolerance] = {
 }
 """How far the baseline itself may be from float64."""
 
-TWIN_LIFT = 5.0
+TWIN_LIFT = 8.0
 """A float32 twin may lift the cap at most this far: a broken twin excuses nothing. The worst case
-seen needs 3.4: a SmolLM2 token row that Hugging Face's float32 has 3.36e-5 off (cap 2e-5; case
-db1fc849f0ad of `parity run --profile pr --seed 0` as of its first version)."""
+seen needs 6.9: of the SmolLM2 token rows of 93 prompts one is 1.37e-4 off (cap 2e-5), and 1.64e-4
+in Hugging Face's own float32 (case 3c725f8ed18b of `parity run --profile nightly --model smollm2
+--seed 0`); the twin's second worst is 4.2e-5 and its tenth 6.0e-6."""
 
 POWER_FACTOR = 100.0
 """An output has power when it moves by at least this many reordered tolerances."""
