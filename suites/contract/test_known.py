@@ -21,6 +21,7 @@ import pytest
 from harness.campaign.corpus import KeptCase, add, read_corpus
 from harness.campaign.spec import RunSpec
 from harness.case import case_from_json
+from harness.known_cases import cannot_replay, kept, request
 from harness.record import CaseRecord, FindingRecord, ReplayRecord, Source, read_records
 from reports.gate import SCHEMA_FILE
 from reports.load import load_run
@@ -127,8 +128,8 @@ def test_a_finding_is_accepted_with_its_smallest_case_and_taken_out_again(
             "reason": 'so it "is"\n',
         }
     ]
-    kept = Path("parity.known") / f"{FOUND}.json"
-    text = kept.read_text()
+    file = Path("parity.known") / f"{FOUND}.json"
+    text = file.read_text()
     (finding,) = (r for r in read_records(run) if isinstance(r, FindingRecord))
     assert json.loads(text)["finding"]["case"] == finding.case
     for left_out in ("a:b", "/somewhere", "inside", str(run), "word0", "replay.main"):
@@ -137,8 +138,30 @@ def test_a_finding_is_accepted_with_its_smallest_case_and_taken_out_again(
     assert gate(capsys)[1] == set()
     assert parity(capsys, "known", "drop", FOUND).code == 0
     assert Path("parity.toml").read_text().rstrip() == RULES.rstrip()
-    assert not kept.exists()
+    assert not file.exists()
     assert gate(capsys)[1] == {"new findings"}
+
+
+def test_a_kept_case_runs_on_what_is_judged_now(
+    capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    """Its own run had a plant, an option and another chunk than smoke may have one day."""
+    assert parity(capsys, "known", "add", FOUND, *OWNED).code == 0
+    (case,) = kept(Path("parity.toml"))
+    now = RunSpec(
+        profile="pr", seed=3, checkpoints=("tiny-qwen3",), axes=("pp",), plants=("c:d",), options={}
+    )
+    again = request(case, now)
+    assert (again.plants, again.options) == (("c:d",), {})
+    assert (again.profile, again.axes) == ("smoke", ("chunk",))
+    assert again.plan("tiny-qwen3").chunk == again.sizes["chunk"] == 16
+    assert cannot_replay(case, now) == ""
+    for other, told in (
+        (replace(now, checkpoints=("tiny-bert",)), "this run has no tiny-qwen3"),
+        (replace(now, system="hf"), "it was found with system=engine, and this run has system=hf"),
+        (replace(now, dtype="bfloat16"), "it was found with dtype=float32"),
+    ):
+        assert told in cannot_replay(case, other)
 
 
 def test_an_entry_written_by_hand_gets_its_case(
