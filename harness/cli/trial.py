@@ -136,7 +136,8 @@ def conditions(
 
 def _print_conditions(console: Console, rows: Iterable[Mapping[str, Any]]) -> None:
     table = Table(title="attribution, masks and first detection, by ordinary cases on warm engines")
-    columns = ("fault", "as recorded", "hidden", "found", "cases: median", "most")
+    table.add_column("fault", no_wrap=True)  # whole, to be copied
+    columns = ("as recorded", "hidden", "found", "cases: median", "most")
     for column in (*columns, "seconds: median", "most"):
         table.add_column(column)
     by_fault: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
