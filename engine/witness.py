@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 
 from engine.scheduler.memory import MemoryWitness
+
+
+def _fields_of(witness: RankWitness | RunWitness | MemoryWitness) -> dict[str, object]:
+    """As `asdict` has them one level deep, and without a copy of what nobody changes."""
+    return {f.name: getattr(witness, f.name) for f in fields(witness)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +99,9 @@ class RunWitness:
 
     def to_json(self) -> dict[str, object]:
         """Plain data for a record; the derived counts are included so readers need no code."""
-        data = asdict(self)
+        data = _fields_of(self)
+        data["memory"] = _fields_of(self.memory)
+        data["ranks"] = tuple(map(_fields_of, self.ranks))
         data["derived"] = {
             "max_chunks": self.max_chunks,
             "compiled_calls": self.compiled_calls,

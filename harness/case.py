@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 TASKS = ("embed", "classify", "score", "token_embed", "token_classify")
@@ -33,7 +33,7 @@ class Prompt:
         if sum(given) != 1 or (self.query is None) != (self.document is None):
             raise CaseError(
                 "a prompt is exactly one of text, tokens, or query with document; got "
-                f"{sorted(k for k, v in asdict(self).items() if v is not None)}"
+                f"{sorted(f.name for f in fields(self) if getattr(self, f.name) is not None)}"
             )
 
 
@@ -73,9 +73,9 @@ class Case:
             "task": self.task,
             "prompts": [
                 {
-                    k: list(v) if isinstance(v, tuple) else v
-                    for k, v in asdict(p).items()
-                    if v is not None
+                    f.name: list(v) if isinstance(v, tuple) else v
+                    for f in fields(p)
+                    if (v := getattr(p, f.name)) is not None
                 }
                 for p in self.prompts
             ],

@@ -140,8 +140,17 @@ def lattice(
 
 def differing(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[str, ...]:
     """Names of the axes in which two cells differ, in the table's order."""
-    names = Cell.of({**a, **b})
-    return tuple(name for name in names if a.get(name) != b.get(name))
+    found = [
+        name
+        for name in {**a, **b}
+        if a.get(name) != b.get(name)
+        # A secondary axis that one side names at rest and the other does not is at rest in both.
+        and (name in AXES or not all(_rests(name, cell[name]) for cell in (a, b) if name in cell))
+    ]
+    if len(found) < 2:
+        return tuple(found)
+    order = {name: index for index, name in enumerate(ALL_AXES)}
+    return tuple(sorted(found, key=lambda name: (order.get(name, len(order)), name)))
 
 
 def edges(cells: Iterable[Cell]) -> tuple[Edge, ...]:

@@ -81,9 +81,10 @@ class Recorder:
         seconds = time.perf_counter() - began
         self._clock.add(phase, seconds)
         name, digest = ("", "") if run is None or error else self._store.write(run.outputs)
+        case_id = case.case_id  # a hash of the whole case
         return ExecutionRecord(
-            execution_id=execution_id(case.case_id, cell, settings),
-            case_id=case.case_id,
+            execution_id=execution_id(case_id, cell, settings),
+            case_id=case_id,
             checkpoint=self._checkpoint,
             cell=dict(cell),
             settings=dict(settings),
@@ -152,9 +153,10 @@ class Recorder:
         seconds: float = 0.0,
     ) -> ExecutionRecord:
         """Record of what no system ran: it has neither plan nor witness."""
+        case_id = case.case_id
         return ExecutionRecord(
-            execution_id=execution_id(case.case_id, cell, settings),
-            case_id=case.case_id,
+            execution_id=execution_id(case_id, cell, settings),
+            case_id=case_id,
             checkpoint=self._checkpoint,
             cell=dict(cell),
             settings=dict(settings),
@@ -170,8 +172,9 @@ class Recorder:
 
 def as_one_of(record: ExecutionRecord, case: Case) -> ExecutionRecord:
     """The record of a follow-up, as one of the case it follows."""
-    name = execution_id(case.case_id, record.cell, record.settings)
-    return replace(record, case_id=case.case_id, execution_id=name)
+    case_id = case.case_id
+    name = execution_id(case_id, record.cell, record.settings)
+    return replace(record, case_id=case_id, execution_id=name)
 
 
 def message(failure: Exception) -> str:
