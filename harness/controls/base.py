@@ -31,6 +31,8 @@ class Control(Plant):
     """Why a correct engine may: who does, or what the definition leaves open."""
     where: Where
     dtype: str = "float32"
+    sure: bool = True
+    """False: whether a bit changes is up to the kernels that this machine's library picks."""
 
 
 def control(
@@ -41,6 +43,7 @@ def control(
     where: Where,
     checkpoint: str = "tiny-qwen3",
     dtype: str = "float32",
+    sure: bool = True,
 ) -> Callable[[Apply], Control]:
     """Makes `apply(runner) -> undo` a Control that goes by the function's own place and name."""
     return declared(
@@ -51,4 +54,5 @@ def control(
         where=where,
         checkpoint=checkpoint,
         dtype=dtype,
+        sure=sure,
     )

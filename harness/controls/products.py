@@ -99,6 +99,7 @@ def products_accumulate_in_float64(runner: Runner) -> Undo:
     difference="chunked steps are padded to a bucket of 32 rows, so products take other kernels",
     allowed="engines pad steps to the sizes that their graphs were captured for",
     where=Where.CHUNKED,
+    sure=False,  # bits change on an AMD EPYC with AVX2, and not on a Xeon with AVX-512
 )
 def chunk_products_on_32_rows(runner: Runner) -> Undo:
     from torch.nn.functional import linear, pad  # noqa: PLC0415 - only where a rank runs

@@ -81,12 +81,13 @@ def test_a_control_changes_bits_where_it_says(
     with bench.planted(control.plugin):
         there = answers(bench, control.checkpoint)
     changed = {cell for (number, cell), got in before.items() if got != there[number, cell]}
-    assert changed == {cell for _, cell in before if CHANGES[control.where](cell)}
+    expected = {cell for _, cell in before if CHANGES[control.where](cell)}
+    assert changed == expected or (changed < expected and not control.sure)
     assert answers(bench, control.checkpoint) == before, "the control was not taken out"
 
 
 def test_the_catalogue_is_large_enough_and_of_its_own() -> None:
-    assert len(CONTROLS) >= 10
+    assert sum(control.sure for control in CONTROLS.values()) >= 10
     assert not set(CONTROLS) & set(FAULTS)
     assert {control.where for control in CONTROLS.values()} == set(Where)
     assert {control.dtype for control in CONTROLS.values()} == {"float32", "bfloat16"}
