@@ -43,6 +43,7 @@ class Compiler:
         self._calls = threading.local()
         self._regions = {name: self._compile(function) for name, function in REGIONS.items()}
         self._primed: set[str] = set()
+        _leave_counting_to_us()
 
     def __call__(self, region: str, *args: Any) -> tuple[Any, int]:
         """Run a region; returns its output and how often compiled code was entered (1)."""
@@ -115,6 +116,20 @@ class Compiler:
             return artefact(*args)
 
         return counted
+
+
+def _leave_counting_to_us() -> None:
+    """Turn off torch's own check that a `fullgraph` call ran compiled code (2.13 and later).
+
+    It counts in one number for all threads: a call that begins on another rank's thread sets it
+    back, and the first then raises "found no compiled frames" though compiled code ran. A count
+    that has begun already, as here, is not begun again. Ours is a thread's own.
+    """
+    from torch._dynamo import eval_frame  # noqa: PLC0415 - heavy, compiled only
+
+    begin = getattr(eval_frame, "set_fullgraph_compiled_frame_count", None)
+    if begin is not None:
+        begin(0)
 
 
 def require_compiler(device: str) -> None:
