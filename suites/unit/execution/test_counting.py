@@ -1,7 +1,6 @@
 """Compiled calls are counted by us alone: torch's own count is one number for all threads.
 
-Passes wrongly if this torch never counts. Ruled out by
-`suites/unit/execution/test_counting.py::test_torch_would_raise`, where it still does.
+Passes wrongly if this torch never counts. Ruled out by `test_torch_would_raise`, where it does.
 """
 
 from __future__ import annotations
