@@ -163,7 +163,7 @@ def test_the_fixture_costs_a_stranger_nothing(stranger: pytest.Pytester) -> None
             assert "harness.pytest_fixture" in sys.modules
             heavy = {"torch", "transformers", "harness.cli", "harness.pytest_plugin"}
             assert not heavy & set(sys.modules)
-            assert settings.default.deadline is not None
+            assert settings.get_current_profile_name() in ("default", "ci")  # Hypothesis' own
         """
     )
     stranger.runpytest_subprocess("test_bare.py").assert_outcomes(passed=1)

@@ -113,8 +113,9 @@ def test_the_layers_use_no_function_that_is_not_warmed() -> None:
         *("add", "mul", "div", "neg", "reciprocal", "relu", "cat", "_to_copy"),
         *("unsqueeze", "slice", "arange", "sub", "select"),
     }
-    assert calls.elements.keys() - arithmetic <= set(VECTOR_MATH)
-    assert {"cos", "sin", "exp", "erf", "tanh"} <= calls.elements.keys()
+    called = {name.removesuffix("_") for name in calls.elements}  # in place it is the same function
+    assert called - arithmetic <= set(VECTOR_MATH)
+    assert {"cos", "sin", "exp", "erf", "tanh"} <= called
 
 
 PREPARED = """
