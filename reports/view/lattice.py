@@ -119,8 +119,13 @@ class _Builder:
         self.of_edge: dict[frozenset[Cell], list[PairRecord]] = {}
         for pair in pairs:
             self._file(pair)
+        rest = {axis.name: axis.baseline for axis in run.manifest.axes}
         self.reasons: dict[Cell, str] = {
-            cell: record.reason for record in refused for cell in self._matching(record.cell)
+            cell: record.reason
+            for record in refused
+            # One that sets an axis which is not drawn leaves the cells that are drawn as they are.
+            if all(record.cell.get(a) in (None, rest.get(a)) for a in self.folded)
+            for cell in self._matching(record.cell)
         }
 
     def _cell(self, cell: Mapping[str, str]) -> Cell:

@@ -140,6 +140,14 @@ def test_pairs_win_over_a_refusal_that_names_their_cell(clean: Run) -> None:
     assert cell_named(lattice, BASELINE | {"pp": "2"}) == "pass"
 
 
+def test_a_refusal_of_an_axis_that_is_not_drawn_refuses_no_cell_that_is(clean: Run) -> None:
+    hidden = BASELINE | {"compile": "compiled", "tp": "2", "graph": "fitted"}
+    refusal = RefusalRecord(checkpoint="tiny-qwen3", cell=hidden, reason="not together")
+    lattice = lattices(replace(clean, refusals=(refusal,)))[0]
+    assert {"tp", "graph"} == set(lattice.folded_axes)
+    assert (lattice.possible_cells, lattice.refused_cells) == (16, 0)
+
+
 def test_axes_beyond_four_are_folded_and_named(clean: Run) -> None:
     def more(pair: PairRecord) -> PairRecord:
         return replace(pair, cell_a={**pair.cell_a, "tp": "1"}, cell_b={**pair.cell_b, "tp": "2"})
