@@ -244,7 +244,7 @@ class Canary:
                         "no other prompt of the traffic moves this output: agreement says nothing"
                     )
         return PairRecord(
-            pair_id=pair_id(Comparison.SETTING, a.execution_id, b.execution_id),
+            pair_id=pair_id(subject.checkpoint, Comparison.SETTING, a.execution_id, b.execution_id),
             case_id=case_id,
             checkpoint=subject.checkpoint,
             task=subject.task,

@@ -85,9 +85,14 @@ class Rejudged:
     @property
     def changed(self) -> tuple[tuple[PairRecord, PairRecord], ...]:
         """(as it was, as it is) of every pair whose outcome is another now."""
-        before = self.before
-        both = ((before.get(pair.pair_id), pair) for pair in self.pairs)
+        before = {_sides(r): r for r in self.records if isinstance(r, PairRecord)}
+        both = ((before.get(_sides(pair)), pair) for pair in self.pairs)
         return tuple((old, new) for old, new in both if old and old.outcome is not new.outcome)
+
+
+def _sides(pair: PairRecord) -> tuple[str, Comparison, str, str]:
+    """What was compared with what, also in runs whose ids of pairs did not name the checkpoint."""
+    return pair.checkpoint, pair.comparison, pair.a, pair.b
 
 
 def rejudge(folder: Path, rules: Rules) -> Rejudged:
@@ -155,20 +160,23 @@ class _Needs:
         reference, oracle, subject = view.reference, view.oracle, view.subject
         if reference is None or oracle is None:
             return
-        if self._compared(Comparison.ORACLE, ORACLE, reference.execution_id):
+        checkpoint = subject.checkpoint
+        if self._compared(checkpoint, Comparison.ORACLE, ORACLE, reference.execution_id):
             least = least_cap(subject, reference.outputs, oracle, view.twin, self.bounds)
             self._caps.setdefault((subject.dtype, subject.kind), []).append(least)
         for comparison, a, b, _ in view.pairs():
-            pair = self._compared(comparison, a.execution_id, b.execution_id)
+            pair = self._compared(checkpoint, comparison, a.execution_id, b.execution_id)
             if pair is None or pair.tier is Tier.EXACT:
                 continue
             held = distances(subject, pair.tier, a.outputs, b.outputs, oracle, self.bounds)
             for prompt in (p for prompts in held.values() for p in prompts):
                 self._bounds.setdefault((pair.tier, prompt.key), []).append(prompt.needed)
 
-    def _compared(self, comparison: Comparison, a: str, b: str) -> PairRecord | None:
+    def _compared(
+        self, checkpoint: str, comparison: Comparison, a: str, b: str
+    ) -> PairRecord | None:
         """The pair's record, where two structurally equal sets of outputs were compared."""
-        pair = self.pairs.get(pair_id(comparison, a, b))
+        pair = self.pairs.get(pair_id(checkpoint, comparison, a, b))
         return pair if pair is not None and pair.num_compared else None
 
     def found(self, checkpoint: str) -> Iterator[Need]:

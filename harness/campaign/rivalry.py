@@ -150,7 +150,8 @@ def compare(
         if view.reference is None:
             continue
         for comparison, a, b, _ in view.pairs():
-            pair = pairs.get(pair_id(comparison, a.execution_id, b.execution_id))
+            checkpoint = view.subject.checkpoint
+            pair = pairs.get(pair_id(checkpoint, comparison, a.execution_id, b.execution_id))
             if pair is None or pair.outcome not in (Outcome.PASS, Outcome.FAIL):
                 continue
             verdicts = {OURS: pair.outcome is Outcome.PASS}

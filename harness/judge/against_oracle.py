@@ -33,7 +33,7 @@ def oracle_pair(
     """
     verdict = _judge(subject, baseline, oracle, power, bounds, twin)
     return PairRecord(
-        pair_id=pair_id(Comparison.ORACLE, ORACLE, baseline.execution_id),
+        pair_id=pair_id(subject.checkpoint, Comparison.ORACLE, ORACLE, baseline.execution_id),
         case_id=subject.case_id,
         checkpoint=subject.checkpoint,
         task=subject.task,

@@ -71,7 +71,7 @@ def judge_relation(
         verdict = _answered(subject, a, b, relation, tier, oracle, truth, power, bounds)
     reason = f"{relation.relation}, {relation.variant}: {verdict.reason}" if verdict.reason else ""
     return PairRecord(
-        pair_id=pair_id(Comparison.RELATION, a.execution_id, b.execution_id),
+        pair_id=pair_id(subject.checkpoint, Comparison.RELATION, a.execution_id, b.execution_id),
         case_id=subject.case_id,
         checkpoint=subject.checkpoint,
         task=subject.task,

@@ -29,9 +29,12 @@ class Verdict:
     worst_prompt: int | None = None
 
 
-def pair_id(comparison: Comparison, a: str, b: str) -> str:
-    """Stable id of a comparison of two executions."""
-    return hashlib.sha256(f"{comparison}|{a}|{b}".encode()).hexdigest()[:12]
+def pair_id(checkpoint: str, comparison: Comparison, a: str, b: str) -> str:
+    """Stable id of a comparison of two executions of one checkpoint, alone of its name in a run.
+
+    Families that share a vocabulary share cases, and so the ids of their executions.
+    """
+    return hashlib.sha256(f"{checkpoint}|{comparison}|{a}|{b}".encode()).hexdigest()[:12]
 
 
 def judge_pair(
@@ -71,7 +74,7 @@ def judge_pair(
         or compared(subject, tier, a, b, oracle, power, bounds)
     )
     return PairRecord(
-        pair_id=pair_id(comparison, a.execution_id, b.execution_id),
+        pair_id=pair_id(subject.checkpoint, comparison, a.execution_id, b.execution_id),
         case_id=subject.case_id,
         checkpoint=subject.checkpoint,
         task=subject.task,

@@ -8,13 +8,14 @@ suites/meta/test_suites_can_fail.py: `silence-attests`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from harness.axes import AXES, Cell, Edge, edges, lattice
-from harness.judge import Execution, Output
+from harness.judge import Execution, Output, oracle_pair
 from harness.record import Comparison, Outcome
 from suites.unit.axes.witnesses import honest, liar
 from suites.unit.judge.pairs import (
@@ -246,3 +247,15 @@ def test_inapplicable_is_neither_pass_nor_vacuous(embed: World) -> None:
     record = embed.judge(run(ASYNC, ()), inapplicable="async=async cannot act: one step")
     assert record.outcome is Outcome.INAPPLICABLE
     assert record.reason == "async=async cannot act: one step"
+
+
+def test_a_pair_of_another_checkpoint_has_another_id(embed: World) -> None:
+    """Families that share a vocabulary share cases, and so the ids of their executions."""
+    other = replace(embed, subject=replace(embed.subject, checkpoint="another"))
+    pairs = [world.judge(run(BASE, embed.base), run(PP, embed.base)) for world in (embed, other)]
+    oracles = [
+        oracle_pair(w.subject, run(BASE, w.base), w.truth, power=w.power, bounds=w.bounds)
+        for w in (embed, other)
+    ]
+    assert len({pair.pair_id for pair in (*pairs, *oracles)}) == 4
+    assert pairs[0].a == pairs[1].a
