@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 from harness.campaign.spec import RunSpec
-from harness.campaign.worker import end_with_driver
+from harness.campaign.worker import begin
 from harness.findings import replay_finding
 from harness.known_cases import request
 from harness.record import KnownCase, Outcome, known_case_from_json, to_json
@@ -85,12 +83,7 @@ class _Process:
 
 def main(connection: Connection, spec_json: str, folder: str) -> None:
     """Entry point of the process; ends when the pipe closes or the driver is gone."""
-    Thread(target=end_with_driver, name="parity-driver-watch", daemon=True).start()
-    os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")  # before anything loads torch
-
-    from harness.oracle.warmup import settle_vector_math  # noqa: PLC0415 - it loads torch
-
-    settle_vector_math()
+    begin()
     spec = RunSpec.from_json(json.loads(spec_json))
     while True:
         try:

@@ -81,20 +81,16 @@ class Recorder:
         seconds = time.perf_counter() - began
         self._clock.add(phase, seconds)
         name, digest = ("", "") if run is None or error else self._store.write(run.outputs)
-        case_id = case.case_id  # a hash of the whole case
-        return ExecutionRecord(
-            execution_id=execution_id(case_id, cell, settings),
-            case_id=case_id,
-            checkpoint=self._checkpoint,
-            cell=dict(cell),
-            settings=dict(settings),
-            plan=None if run is None else run.plan,
-            plan_digest="" if run is None else str(run.witness.get("plan_digest", "")),
-            witness={} if run is None else run.witness,
-            outputs=name,
-            output_digest=digest,
-            error=error,
-            seconds=seconds,
+        record = self.without_run(
+            case, cell, settings, error=error, outputs=name, digest=digest, seconds=seconds
+        )
+        if run is None:
+            return replace(record, attempt=attempt)
+        return replace(
+            record,
+            plan=run.plan,
+            plan_digest=str(run.witness.get("plan_digest", "")),
+            witness=run.witness,
             attempt=attempt,
         )
 
@@ -153,7 +149,7 @@ class Recorder:
         seconds: float = 0.0,
     ) -> ExecutionRecord:
         """Record of what no system ran: it has neither plan nor witness."""
-        case_id = case.case_id
+        case_id = case.case_id  # a hash of the whole case
         return ExecutionRecord(
             execution_id=execution_id(case_id, cell, settings),
             case_id=case_id,

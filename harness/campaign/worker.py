@@ -19,15 +19,11 @@ DRIVER_GONE = 3
 
 def main(connection: Connection, spec_json: str, folder: str) -> None:
     """Entry point of the spawned process; ends on `stop` or when the driver is gone."""
-    # Without it a worker that compiles or computes would outlive a killed driver by minutes.
-    Thread(target=end_with_driver, name="parity-driver-watch", daemon=True).start()
-    os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")  # before anything loads torch
+    begin()
 
     from harness.campaign.spec import Job, RunSpec  # noqa: PLC0415 - after the environment is set
     from harness.campaign.workbench import Workbench  # noqa: PLC0415
-    from harness.oracle.warmup import settle_vector_math  # noqa: PLC0415
 
-    settle_vector_math()
     spec = RunSpec.from_json(json.loads(spec_json))
     while True:
         try:
@@ -52,8 +48,18 @@ def main(connection: Connection, spec_json: str, folder: str) -> None:
                 bench.close()
 
 
-def end_with_driver() -> None:
-    """Wait for the driver; when it is gone, so is this process."""
+def begin() -> None:
+    """Make a spawned process ready to compute, and have it end when its driver is gone."""
+    # Without it a worker that compiles or computes would outlive a killed driver by minutes.
+    Thread(target=_end_with_driver, name="parity-driver-watch", daemon=True).start()
+    os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")  # before anything loads torch
+
+    from harness.oracle.warmup import settle_vector_math  # noqa: PLC0415 - it loads torch
+
+    settle_vector_math()
+
+
+def _end_with_driver() -> None:
     driver = multiprocessing.parent_process()
     if driver is not None:
         driver.join()

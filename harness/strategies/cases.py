@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -135,8 +136,16 @@ def cases(
             prompts[-1] = Prompt(text=draw(texts(max_tokens=limit, count=space.count)))
     if focus == DUPLICATES:
         prompts[-1] = prompts[0]
-    # Float32 heads, normalisation and activations copy by accident and hide who owns a row, so
-    # half of all cases run the identity head; dimensions only exist for embeddings.
+    return draw(with_a_head(space, task, prompts))
+
+
+@st.composite
+def with_a_head(draw: st.DrawFn, space: CaseSpace, task: str, prompts: Sequence[Prompt]) -> Case:
+    """These prompts under a drawn head.
+
+    Float32 heads, normalisation and activations copy by accident and hide who owns a row, so half
+    of all cases run the identity head; dimensions only exist for embeddings.
+    """
     plain = draw(st.booleans())
     shorter = st.sampled_from((None, None, None, *space.dimensions))
     return Case(
@@ -194,20 +203,22 @@ def _company(space: CaseSpace, limit: int) -> list[str]:
 @st.composite
 def _written(draw: st.DrawFn, space: CaseSpace, task: str, count: int) -> list[Prompt]:
     """Prompts made of text: pairs for pair tasks, else texts."""
-    limit = space.prompt_limit
-    if space.max_case_tokens is not None:
-        limit = min(limit, max(1, space.max_case_tokens // count))
-    if task not in PAIR_TASKS:
-        return [Prompt(text=draw(texts(max_tokens=limit, count=space.count))) for _ in range(count)]
-    return draw(pairs_of(space, count))
+    if task in PAIR_TASKS:
+        return draw(pairs_of(space, count))
+    limit = _share(space, count)
+    return [Prompt(text=draw(texts(max_tokens=limit, count=space.count))) for _ in range(count)]
+
+
+def _share(space: CaseSpace, count: int) -> int:
+    """Tokens that each of so many prompts may have."""
+    if space.max_case_tokens is None:
+        return space.prompt_limit
+    return min(space.prompt_limit, max(1, space.max_case_tokens // count))
 
 
 @st.composite
 def pairs_of(draw: st.DrawFn, space: CaseSpace, count: int) -> list[Prompt]:
     """So many queries with documents."""
-    limit = space.prompt_limit
-    if space.max_case_tokens is not None:
-        limit = min(limit, max(1, space.max_case_tokens // count))
-    inside = max(2, min(limit, space.edges.max_len - space.pair_overhead))
+    inside = max(2, min(_share(space, count), space.edges.max_len - space.pair_overhead))
     pairs = [draw(text_pairs(max_tokens=inside, count=space.count)) for _ in range(count)]
     return [Prompt(query=query, document=document) for query, document in pairs]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from harness.case import Case, Prompt
-from harness.strategies.cases import PAIR_TASKS, VECTOR_TASKS, CaseSpace, pairs_of, tokens_of
+from harness.strategies.cases import PAIR_TASKS, CaseSpace, pairs_of, tokens_of, with_a_head
 from harness.strategies.lengths import LENGTH_CLASSES, candidates
 
 STEPS_OF_SHORT = 3
@@ -27,15 +27,7 @@ def switching_cases(draw: st.DrawFn, space: CaseSpace, task: str) -> Case:
         prompts = draw(pairs_of(space, PAIRS))
     else:
         prompts = [Prompt(tokens=tokens) for tokens in draw(_prompts(space))]
-    plain = draw(st.booleans())  # as in `cases`: what copies by accident hides who owns a row
-    shorter = st.sampled_from((None, None, None, *space.dimensions))
-    return Case(
-        task=task,
-        prompts=tuple(prompts),
-        normalize=(not plain) if task in VECTOR_TASKS else None,
-        activation=None if task in VECTOR_TASKS else not plain,
-        dimensions=draw(shorter) if task == "embed" and space.dimensions else None,
-    )
+    return draw(with_a_head(space, task, prompts))
 
 
 @st.composite
