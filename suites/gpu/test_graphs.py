@@ -6,13 +6,11 @@ suites/meta/test_suites_can_fail.py: `nothing-is-captured`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
 from engine.engine import Engine
-from engine.execution.static import StaticBuffers
+from suites.forgetful import forget
 from suites.gpu.ways import LAYERS, LIMIT, Way, asked, config, differing, errors, resources, run
 
 NAME = "tiny-qwen3"
@@ -70,12 +68,5 @@ def test_a_recording_that_is_not_given_an_input_answers_wrong(
 ) -> None:
     """A graph reads persistent memory: what is not copied there is another step's."""
     right = run(NAME, Way(mode="graph", chunk=16))
-    load = StaticBuffers.load
-
-    def stale(self: StaticBuffers, frame: Any, rows: int) -> None:
-        before = getattr(self, forgotten).clone()
-        load(self, frame, rows)
-        getattr(self, forgotten).copy_(before)
-
-    monkeypatch.setattr(StaticBuffers, "load", stale)
+    forget(forgotten, monkeypatch)
     assert differing(right, run(NAME, Way(mode="graph", chunk=16), like=right))

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -50,6 +51,19 @@ class Newcomer:
         return self.codes.get(command[0], 0)
 
 
+def measurement(first_run: ModuleType, *steps: Any) -> Any:
+    """These steps, measured nowhere."""
+    return first_run.Measurement(
+        date="2026-11-30",
+        commit="abc1234",
+        machine="a CPU",
+        packages="torch 9",
+        load=0.1,
+        cores=2,
+        steps=steps,
+    )
+
+
 def test_the_readme_says_what_was_measured(first_run: ModuleType) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     expected = first_run.section(first_run.recorded())
@@ -57,15 +71,8 @@ def test_the_readme_says_what_was_measured(first_run: ModuleType) -> None:
 
 
 def test_a_figure_that_was_typed_in_is_seen(first_run: ModuleType) -> None:
-    measured = first_run.Measurement(
-        date="2026-11-30",
-        commit="abc1234",
-        machine="a CPU",
-        packages="torch 9",
-        load=0.1,
-        cores=2,
-        steps=(first_run.Step(name="clone", command="git clone URL", seconds=61.0),),
-    )
+    step = first_run.Step(name="clone", command="git clone URL", seconds=61.0)
+    measured = measurement(first_run, step)
     text = first_run.section(measured)
     honest = f"{first_run.BEGIN}\n{text}\n{first_run.END}\n"
     assert first_run.written(honest, text) == honest
@@ -119,15 +126,7 @@ def test_figures_are_added_up_and_rounded_once(first_run: ModuleType, tmp_path: 
         first_run.Step(name=name, command=name, seconds=seconds)
         for name, seconds in (("clone", 1.26), ("environment", 119.6), ("first report", 61.0))
     )
-    measured = first_run.Measurement(
-        date="2026-11-30",
-        commit="abc1234",
-        machine="a CPU",
-        packages="torch 9",
-        load=0.1,
-        cores=2,
-        steps=steps,
-    )
+    measured = measurement(first_run, *steps)
     text = first_run.section(measured)
     assert text.splitlines()[-3:] == [
         "| clone | `clone` | 1.3 s | 1.3 s |",

@@ -17,13 +17,13 @@ from engine import assembly
 from engine.engine import RunResult
 from engine.execution.graph import GraphExecution
 from engine.execution.regions import REGIONS
-from engine.execution.static import StaticBuffers
 from engine.models.config import read_model_config
 from harness.checkpoints.catalogue import path_of
 from harness.judge.output import OutputKind
 from harness.judge.tolerance import TABLE
 from harness.record import Tier
 from suites.figures import show
+from suites.forgetful import forget
 from suites.parity.fleet import Fleet, Way, differing, relative_errors
 from suites.parity.prompts import MIXED, requests
 
@@ -118,14 +118,7 @@ def test_a_recording_that_is_not_given_an_input_answers_wrong(
     subject: Subject, forgotten: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every input is read from persistent memory: what is not copied is another step's."""
-    load = StaticBuffers.load
-
-    def stale(self: StaticBuffers, frame: Any, rows: int) -> None:
-        before = getattr(self, forgotten).clone()
-        load(self, frame, rows)
-        getattr(self, forgotten).copy_(before)
-
-    monkeypatch.setattr(StaticBuffers, "load", stale)
+    forget(forgotten, monkeypatch)
     run = subject.replay(Way(mode="graph", graph_buckets=subject.buckets))
     assert differing(subject.compiled, run)
 
