@@ -7,7 +7,8 @@ are too quick on a large GPU. Weights of tiny variance would hide every bug (eac
 1), so projections are N(0, 1/sqrt(fan_in)), embeddings N(0, 1), the attention output is doubled and
 the q-norm's weight is 3.
 
-Writes FOLDER/cases.jsonl: six prompts of 8,051 tokens, each a case of its own.
+Writes FOLDER/cases.jsonl: six prompts of 8,051 tokens, each a case of its own, or as --task,
+--cases, --prompts, --least and --tokens say. A model that is already there is left as it is.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from safetensors.torch import save_file
 
 VOCABULARY, POSITIONS, HEAD, KV_HEADS = 4096, 16384, 128, 8
 LONG, CASES = 8051, 6
+EMBED, TOKEN_EMBED, PLAIN = "embed", "token_embed", "token_embed-plain"
+"""What a case asks for; plain: token embeddings as the model leaves them, not normalised."""
 
 
 def tensors(shape: argparse.Namespace) -> dict[str, torch.Tensor]:
@@ -91,7 +94,7 @@ def config(shape: argparse.Namespace) -> dict[str, object]:
 
 
 def write(folder: Path, shape: argparse.Namespace) -> None:
-    """The model folder and its cases."""
+    """The model folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config(shape), indent=1))
     save_file(tensors(shape), folder / "model.safetensors", metadata={"format": "pt"})
@@ -113,11 +116,25 @@ def write(folder: Path, shape: argparse.Namespace) -> None:
             {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "t1", "pad_token": "t1"}
         )
     )
+
+
+def write_cases(place: Path, shape: argparse.Namespace) -> None:
+    """Cases of prompts of random ids."""
     draw = random.Random(20260)
-    with (folder / "cases.jsonl").open("w") as cases:
-        for _ in range(CASES):
-            ids = [draw.randrange(2, VOCABULARY) for _ in range(shape.tokens)]
-            cases.write(json.dumps({"task": "embed", "prompts": [{"tokens": ids}]}) + "\n")
+    asked: dict[str, object] = {"task": shape.task.removesuffix("-plain")}
+    if shape.task == PLAIN:
+        asked["normalize"] = False
+    with place.open("w") as cases:
+        for _ in range(shape.cases):
+            lengths = [
+                draw.randint(shape.least or shape.tokens, shape.tokens)
+                for _ in range(shape.prompts)
+            ]
+            prompts = [
+                {"tokens": [draw.randrange(2, VOCABULARY) for _ in range(length)]}
+                for length in lengths
+            ]
+            cases.write(json.dumps({**asked, "prompts": prompts}) + "\n")
 
 
 if __name__ == "__main__":
@@ -128,8 +145,15 @@ if __name__ == "__main__":
         ("hidden", 2560),
         ("intermediate", 9728),
         ("heads", 32),
+        ("cases", CASES),
+        ("prompts", 1),
         ("tokens", LONG),
+        ("least", 0),
     ):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--task", choices=(EMBED, TOKEN_EMBED, PLAIN), default=EMBED)
+    parser.add_argument("--name", default="cases.jsonl", help="of the file of cases")
     chosen = parser.parse_args()
-    write(chosen.folder, chosen)
+    if not (chosen.folder / "tokenizer_config.json").exists():  # the last file that is written
+        write(chosen.folder, chosen)
+    write_cases(chosen.folder / chosen.name, chosen)

@@ -46,7 +46,7 @@ class Child:
         self._selector = selectors.DefaultSelector()
         assert self._process.stdout is not None
         self._selector.register(self._process.stdout, selectors.EVENT_READ)
-        self._rest = b""
+        self._rest = bytearray()
 
     def ask(self, message: Mapping[str, Json], *, timeout_s: float, what: str) -> dict[str, Json]:
         """The child's answer. Raises Refused or SystemFailed: it said no, failed, died, or hung."""
@@ -70,7 +70,9 @@ class Child:
     def _line(self, timeout_s: float, what: str) -> bytes:
         assert self._process.stdout is not None
         deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._rest:
+        searched = 0  # token embeddings are lines of many megabytes
+        while (end := self._rest.find(b"\n", searched)) < 0:
+            searched = len(self._rest)
             left = deadline - time.monotonic()
             if left <= 0:
                 raise SystemFailed(f"{what}: no answer within {timeout_s:g} s{self._cause()}")
@@ -83,7 +85,8 @@ class Child:
             if not part:
                 raise SystemFailed(f"{what}: {self._ended()}")
             self._rest += part
-        line, _, self._rest = self._rest.partition(b"\n")
+        line = bytes(self._rest[:end])
+        del self._rest[: end + 1]
         return line
 
     def _ended(self) -> str:

@@ -104,7 +104,9 @@ class Vllm:
             "seed": 0,
             "max_model_len": a.max_model_len,
             "max_num_seqs": a.max_num_seqs,
-            "max_num_batched_tokens": a.chunk if chunked else a.max_model_len * a.max_num_seqs,
+            # Whole: the longest prompt fits. More would let one step take every running prompt, and
+            # then no step could be scheduled behind another.
+            "max_num_batched_tokens": a.chunk if chunked else max(a.max_model_len, a.max_num_seqs),
             "enable_chunked_prefill": chunked,
             "enable_prefix_caching": cell.get("prefix_cache", "off") == "on",
             "enforce_eager": cell["compile"] == "eager",
