@@ -15,6 +15,7 @@ from engine.kernels import kernels_called
 from engine.kernels.rms_norm import add_rms_norm, add_rms_norm_reference
 from engine.layers.norm import rms_norm
 from engine.layers.rotary import inverse_frequencies, rotary_table, rotate
+from suites.kernels.errors import within
 from suites.kernels.where import DEVICE, DTYPES, EXAMPLES, bound, draw, error
 
 TRITON = kernels_called("triton")
@@ -35,7 +36,7 @@ def test_products(
     found = TRITON.linear(x, weight, bias)
     exact = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
     # A sum of n terms errs like its root (Higham and Mary 2019); the bound is that of 1,024.
-    assert error(found, exact) <= bound(dtype) * max(1.0, (inner / 1024) ** 0.5)
+    assert within("linear", dtype, found, exact, bound(dtype) * max(1.0, (inner / 1024) ** 0.5))
     first = data.draw(st.integers(0, rows - 1))
     part = TRITON.linear(x[first:].clone(), weight, bias)
     assert torch.equal(part, found[first:])
@@ -70,11 +71,12 @@ def test_norms_and_the_residual(
     x, residual = (draw(rows, width, dtype=dtype, seed=s) for s in (rows, rows + 1))
     weight = draw(width, dtype=dtype, seed=3)
     found = TRITON.rms_norm(x, weight, 1e-6)
-    assert error(found, rms_norm(x.double(), weight.double(), 1e-6)) <= bound(dtype)
+    exact = rms_norm(x.double(), weight.double(), 1e-6)
+    assert within("rms_norm", dtype, found, exact, bound(dtype))
     normed, summed = add_rms_norm(x, residual, weight, 1e-6)
     expected, expected_sum = add_rms_norm_reference(x, residual, weight, 1e-6)
     assert torch.equal(summed, expected_sum)
-    assert error(normed, expected) <= bound(dtype)
+    assert within("add_rms_norm", dtype, normed, expected, bound(dtype))
     first = data.draw(st.integers(0, rows - 1))
     assert torch.equal(TRITON.rms_norm(x[first:].clone(), weight, 1e-6), found[first:])
 
@@ -88,9 +90,10 @@ def test_heads_of_a_packed_product_are_normalised_and_turned(
     packed = draw(rows, heads + 3, dim, dtype=dtype, seed=rows)[:, 1 : heads + 1]
     weight = draw(dim, dtype=dtype, seed=4)
     normed = TRITON.rms_norm(packed, weight, 1e-6)
-    assert error(normed, rms_norm(packed.double(), weight.double(), 1e-6)) <= bound(dtype)
+    exact = rms_norm(packed.double(), weight.double(), 1e-6)
+    assert within("rms_norm", dtype, normed, exact, bound(dtype))
     frequencies = inverse_frequencies(dim, 1e4).to(DEVICE)
     cos, sin = rotary_table(torch.arange(rows, device=DEVICE), frequencies, dtype)
     turned = TRITON.rotate(packed, cos, sin)
     exact = rotate(packed.double(), cos.double(), sin.double())
-    assert error(turned, exact) <= bound(dtype)
+    assert within("rotate", dtype, turned, exact, bound(dtype))

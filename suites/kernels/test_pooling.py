@@ -19,6 +19,7 @@ from engine.kernels.segment_mean import (
     segment_mean_reference,
     segment_sums,
 )
+from suites.kernels.errors import within
 from suites.kernels.where import DEVICE, DTYPES, EXAMPLES, bound, draw, error
 
 FULL = DEVICE == "cuda"
@@ -41,7 +42,9 @@ def test_means_have_the_bits_of_the_reference(
 ) -> None:
     rows = draw(sum(lengths), width, dtype=dtype, seed=width)
     offsets = offsets_of(lengths)
-    assert torch.equal(segment_mean(rows, offsets), segment_mean_reference(rows, offsets))
+    found, exact = segment_mean(rows, offsets), segment_mean_reference(rows, offsets)
+    assert torch.equal(found, exact)
+    assert within("segment_mean", dtype, found, exact, 0.0)
 
 
 def test_another_order_and_a_lost_token_are_seen() -> None:
@@ -76,6 +79,6 @@ def test_max_sim(lengths: list[int], query: int, width: int, dtype: torch.dtype)
     asked, offsets = draw(query, width, dtype=dtype, seed=width), offsets_of(lengths)
     found = max_sim(asked, tokens, offsets)
     exact = max_sim_reference(asked.double(), tokens.double(), offsets)
-    assert error(found, exact) <= bound(torch.float32)
+    assert within("max_sim", dtype, found, exact, bound(torch.float32))
     alone = max_sim(asked, tokens[: lengths[0]].clone(), offsets_of(lengths[:1]))
     assert torch.equal(alone, found[:1])

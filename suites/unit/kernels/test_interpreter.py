@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
+KERNELS = ("add_rms_norm", "attention", "linear", "max_sim", "rms_norm", "rotate", "segment_mean")
+"""What the table of errors has a row for."""
 
 
 def run(**environment: str) -> str:
@@ -39,6 +41,9 @@ def test_kernels_agree_with_their_references_in_the_interpreter() -> None:
     assert "suites/kernels on cpu" in out
     counts = dict(re.findall(r"(\d+) (passed|failed|skipped|error)", out))
     assert set(counts.values()) == {"passed"}, counts
+    told = out.partition("Errors of the kernels on cpu")[2]
+    for kernel in KERNELS:
+        assert re.search(rf"{kernel} +│ float32 +│ [1-9]", told), kernel
 
 
 def test_where_they_cannot_run_they_are_left_out_aloud() -> None:
