@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -13,17 +11,19 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from harness.checkpoints.catalogue import CHECKPOINTS
 from harness.cli.errors import UsageError
+from harness.cli.fault_files import faults_from
 from harness.cli.folders import run_folder
 from harness.cli.kill_tables import print_matrix, told
 from harness.cli.rivals import document
 from harness.controls import CONTROLS
 from harness.controls.base import Control
-from harness.faults import FAULTS, faults_in
+from harness.faults import FAULTS
 from harness.faults.base import Fault
-from harness.trials.kills import BUDGETS, KillBudget, Task, kill_matrix
-from harness.trials.matrix import CLEAN, KillMatrix
+from harness.trials.catalogue import kill_tasks, reasons
+from harness.trials.kills import BUDGETS, kill_matrix
+from harness.trials.ledger import Ledger
+from harness.trials.matrix import KillMatrix
 from reports.load import KILL_MATRIX
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -59,6 +59,10 @@ def faults(
         Path | None,
         typer.Option(help="Markdown file for what other projects' rules say of the same outputs"),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="Results, a line each as they come; what it holds is not run again"),
+    ] = None,
 ) -> None:
     """Plant each fault in turn and see whether ordinary cases and checks kill it.
 
@@ -71,16 +75,22 @@ def faults(
         return
     chosen, wanted = _chosen(known, controls, profile, name, every=file is not None)
     dtypes = _dtypes(dtype)
-    tasks = _tasks(chosen, wanted, BUDGETS[profile], seed, dtypes)
+    tasks = kill_tasks(chosen, wanted, BUDGETS[profile], seed, dtypes)
+    kept = Ledger(ledger) if ledger is not None else None
     console, results = Console(stderr=as_json), []
     with _progress(console) as progress:
         bar = progress.add_task("faults", total=len(tasks))
-        for kill in kill_matrix(tasks, workers=min(workers, len(tasks))):
+        for kill in kill_matrix(tasks, workers=workers, ledger=kept):
             results.append(kill)
             progress.advance(bar)
             if not console.is_terminal:
                 console.print(told(kill, is_control=kill.name in controls), highlight=False)
-    matrix = KillMatrix.of(results, chosen=[f.name for f in chosen], controls=list(controls))
+    matrix = KillMatrix.of(
+        results,
+        chosen=[f.name for f in chosen],
+        controls=list(controls),
+        reasons=reasons(chosen),
+    )
     text = json.dumps({**matrix.to_json(), "seed": seed})
     _attach(text, console)
     if as_json:
@@ -95,97 +105,11 @@ def faults(
     raise typer.Exit(0 if matrix.passes else 1)
 
 
-def _tasks(
-    chosen: Sequence[Fault],
-    controls: Sequence[Control],
-    budget: KillBudget,
-    seed: int,
-    dtypes: Sequence[str],
-) -> list[Task]:
-    """The clean engine on every checkpoint and dtype first; what shares an engine, together."""
-    faulty = {(f.checkpoint, dtype, f.axes) for f in chosen for dtype in dtypes}
-    engines = sorted(faulty | {(c.checkpoint, c.dtype, ()) for c in controls})
-    return [
-        *(
-            Task(
-                name=CLEAN,
-                plugin="",
-                checkpoint=checkpoint,
-                dtype=dtype,
-                axes=axes,
-                seed=seed,
-                budget=budget,
-            )
-            for checkpoint, dtype, axes in engines
-        ),
-        *(
-            Task(
-                name=f.name,
-                plugin=f.plugin,
-                checkpoint=f.checkpoint,
-                dtype=d,
-                axes=f.axes,
-                seed=seed,
-                budget=budget,
-            )
-            for d in dtypes
-            for f in sorted(chosen, key=lambda f: (f.checkpoint, f.axes))
-        ),
-        *(
-            Task(
-                name=c.name,
-                plugin=c.plugin,
-                checkpoint=c.checkpoint,
-                dtype=c.dtype,
-                seed=seed,
-                budget=budget,
-                is_control=True,
-            )
-            for c in sorted(controls, key=_engine)
-        ),
-    ]
-
-
 def _dtypes(asked: Sequence[str] | None) -> tuple[str, ...]:
     unknown = sorted(set(asked or ()) - set(DTYPES))
     if unknown:
         raise UsageError(f"unknown dtype {', '.join(unknown)}; valid: {', '.join(DTYPES)}")
     return tuple(asked or DTYPES[:1])
-
-
-def _engine(control: Control) -> tuple[str, str]:
-    return control.checkpoint, control.dtype
-
-
-def faults_from(file: Path) -> tuple[Fault, ...]:
-    """The faults that a Python file declares. UsageError says what is wrong with the file.
-
-    Its folder is put on the path, and on that of every worker started from here, so that the
-    plug-ins can be imported by name.
-    """
-    if not file.is_file():
-        raise UsageError(f"no file {file}: expected a Python file that declares faults")
-    sys.path.insert(0, str(file.resolve().parent))
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{file} is not a Python file: expected a name that ends in .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[file.stem] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise UsageError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
-    found = faults_in(module)
-    if not found:
-        raise UsageError(
-            f"{file} declares no fault: expected functions under @planted(...), see docs/faults.md"
-        )
-    strange = sorted({f.checkpoint for f in found} - set(CHECKPOINTS))
-    if strange:
-        raise UsageError(
-            f"{file}: unknown checkpoint {', '.join(strange)}; valid: {', '.join(CHECKPOINTS)}"
-        )
-    return found
 
 
 def _attach(matrix: str, console: Console) -> None:

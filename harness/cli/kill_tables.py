@@ -15,6 +15,8 @@ def told(kill: Kill, *, is_control: bool) -> str:
         what = "control " * is_control + kill.name
         where = f"{kill.checkpoint} in {kill.dtype}"
         return f"{what}, {where}: {kill.pairs} comparisons, {_alarms(kill)}"
+    if kill.lost:
+        return f"{kill.name}: NOT RUN: {kill.lost}"
     how = f"killed by case {kill.cases}" if kill.killed else f"ALIVE after {kill.cases} cases"
     return f"{kill.name}: {how} ({', '.join(f'{c} {n}' for c, n in kill.by.items()) or 'nothing'})"
 
@@ -26,16 +28,29 @@ def print_matrix(console: Console, matrix: KillMatrix) -> None:
     for kill in matrix.controls:
         mark = "✕" if kill.alarms or kill in matrix.unjudged else "✓"
         console.print(f"{mark} {told(kill, is_control=True)}", highlight=False)
+    for equivalent in matrix.equivalents:
+        kill = equivalent.kill
+        mark = f"✕ REFUTED ({told(kill, is_control=False)})" if equivalent.refuted else "="
+        console.print(
+            f"{mark} {kill.name} changes nothing in {kill.dtype}: {equivalent.reason}",
+            highlight=False,
+        )
     for found in matrix.rivalry():
         console.print(_rules(found))
     killed = sum(kill.killed for kill in matrix.kills)
     clean = sum(kill.pairs for kill in matrix.clean)
     console.print(
-        f"{killed} of {len(matrix.kills)} killed; {matrix.false_alarms} false alarms in {clean} "
+        f"{killed} of {len(matrix.kills)} killed{_equivalent(matrix)}; "
+        f"{matrix.false_alarms} false alarms in {clean} "
         f"comparisons on the clean engine and {sum(k.pairs for k in matrix.controls)} with "
         f"{len(matrix.controls)} controls",
         highlight=False,
     )
+
+
+def _equivalent(matrix: KillMatrix) -> str:
+    number = len(matrix.equivalents)
+    return f", {number} more change nothing in their dtype" if number else ""
 
 
 def _rules(found: Rivalry) -> Table:

@@ -98,71 +98,30 @@ def conditions(
     ledger: Annotated[
         Path | None, typer.Option(help="Results; what it holds is not repeated")
     ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes")] = 2,
 ) -> None:
     """See that each fault shows where its record says, and hides where its record says.
 
     Also told: cases and seconds until ordinary cases first see it. What the results hold is not run
     again, so a trial that was stopped goes on.
     """
-    from harness.trials.bench import TrialBench
-    from harness.trials.conditions import check_conditions
+    from harness.cli.condition_table import print_conditions, told
+    from harness.trials.conditions import Unanswered, check_conditions
     from harness.trials.ledger import Ledger
 
     chosen = _faults(name)
     results, console = Ledger(ledger or home() / "trials" / "conditions.jsonl"), Console()
-    for checkpoint, axes in sorted({(f.checkpoint, f.axes) for f in chosen}):
-        here = [f for f in chosen if (f.checkpoint, f.axes) == (checkpoint, axes)]
-        with TemporaryDirectory() as folder:
-            bench = TrialBench(checkpoint, Path(folder), axes=axes)
-            try:
-                bench.start()
-                for row in check_conditions(bench, results, here, range(seeds)):
-                    console.print(_told_conditions(row), highlight=False, soft_wrap=True)
-            finally:
-                bench.close()
+    unanswered = 0
+    for row in check_conditions(chosen, range(seeds), results, workers=workers):
+        unanswered += isinstance(row, Unanswered)
+        console.print(told(row), highlight=False, soft_wrap=True)
     names = [f.name for f in chosen]
     rows = [r for r in results.rows if r["fault"] in names and r["seed"] < seeds]
-    _print_conditions(console, rows)
-    agree = sum(row["agrees"] for row in rows)
-    hidden = sum(not row["not_hidden"] for row in rows)
-    console.print(
-        f"{agree} of {len(rows)} attributions agree with the record, {hidden} of {len(rows)} hide "
-        "where the record says",
-        highlight=False,
-    )
+    right = print_conditions(console, sorted(rows, key=lambda r: names.index(r["fault"])))
+    if unanswered:
+        console.print(f"{unanswered} not answered, see above: run it again", highlight=False)
     console.print(f"results: {results.path}", soft_wrap=True, highlight=False)
-    raise typer.Exit(0 if agree == hidden == len(rows) else 1)
-
-
-def _print_conditions(console: Console, rows: Iterable[Mapping[str, Any]]) -> None:
-    table = Table(title="attribution, masks and first detection, by ordinary cases on warm engines")
-    table.add_column("fault", no_wrap=True)  # whole, to be copied
-    columns = ("as recorded", "hidden", "found", "cases: median", "most")
-    for column in (*columns, "seconds: median", "most"):
-        table.add_column(column)
-    by_fault: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        by_fault[row["fault"]].append(row)
-    for name, group in by_fault.items():
-        # Results of before first detection was measured do not say.
-        seen = [row for row in group if row.get("found")]
-        cases, seconds = ([r[k] for r in seen] for k in ("found_cases", "found_seconds"))
-        table.add_row(
-            name,
-            f"{sum(r['agrees'] for r in group)} of {len(group)}",
-            f"{sum(not r['not_hidden'] for r in group)} of {len(group)}",
-            f"{len(seen)} of {len(group)}",
-            *(f"{f(cases):g}" if cases else "-" for f in (median, max)),
-            *(f"{f(seconds):.1f}" if seconds else "-" for f in (median, max)),
-        )
-    console.print(table)
-
-
-def _told_conditions(row: Mapping[str, Any]) -> str:
-    where = " | ".join(row["said"]) or "nothing"
-    verdict = "as recorded" if row["agrees"] else f"RECORDED {' | '.join(row['recorded'])}"
-    shown = f"; NOT HIDDEN by {', '.join(row['not_hidden'])}" if row["not_hidden"] else ""
-    return f"{row['fault']} seed {row['seed']}: {where}: {verdict}{shown}"
+    raise typer.Exit(0 if right and not unanswered else 1)
 
 
 @app.command()

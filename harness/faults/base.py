@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from harness.faults.plant import Apply, Plant, Undo, declared, replace_method
 
@@ -48,6 +49,8 @@ class Fault(Plant):
     magnitude: str
     axes: tuple[str, ...] = ()
     """Axes that its cells vary; empty: the four primary ones. A secondary axis acts on demand."""
+    equivalent: tuple[tuple[str, str], ...] = ()
+    """dtype and why the fault changes no bit in it: there it is no defect, and nothing to find."""
 
 
 BASELINE = frozenset[str]()
@@ -71,6 +74,7 @@ def planted(
     magnitude: str,
     checkpoint: str = "tiny-qwen3",
     axes: tuple[str, ...] = (),
+    equivalent: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Apply], Fault]:
     """Makes `apply(runner) -> undo` a Fault that goes by the function's own place and name."""
     return declared(
@@ -85,4 +89,5 @@ def planted(
         magnitude=magnitude,
         checkpoint=checkpoint,
         axes=axes,
+        equivalent=tuple(equivalent.items()),
     )

@@ -18,6 +18,7 @@ from harness.trials.bench import TrialBench, fails
 from harness.trials.kills import checks_of
 from harness.trials.ledger import Ledger
 from harness.trials.masks import MASKS
+from harness.trials.spread import BenchKey, spread
 
 MAX_CASES = 24
 MASKED_CASES = 6
@@ -48,18 +49,52 @@ class Conditions:
     """Masks of the record under which a comparison still failed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One fault under one seed, to be asked in a worker."""
+
+    fault: Fault
+    seed: int
+
+    @property
+    def bench(self) -> BenchKey:
+        return BenchKey(self.fault.checkpoint, axes=self.fault.axes)
+
+
+class Unanswered(NamedTuple):
+    """A question that got no answer."""
+
+    fault: str
+    seed: int
+    why: str
+
+
 def check_conditions(
-    bench: TrialBench, ledger: Ledger, faults: Sequence[Fault], seeds: Sequence[int]
-) -> Iterator[Mapping[str, Any]]:
-    """Each fault under each seed, as it is known; what the ledger holds is not run again."""
-    for fault in faults:
-        for seed in seeds:
-            if ledger.holds(fault=fault.name, seed=seed):
-                continue
-            with bench.planted(fault.plugin):
-                row = asdict(_checked(bench, fault, seed))
-            ledger.append(row)
-            yield row
+    faults: Sequence[Fault], seeds: Sequence[int], ledger: Ledger, *, workers: int
+) -> Iterator[Mapping[str, Any] | Unanswered]:
+    """Each fault under each seed, as it is known; what the ledger holds is not run again.
+
+    The first seed of every fault before the second of any: a trial that is cut short tells most.
+    """
+    questions = [
+        Question(fault=fault, seed=seed)
+        for seed in seeds
+        for fault in faults
+        if not ledger.holds(fault=fault.name, seed=seed)
+    ]
+    for done in spread(questions, answered, workers=workers):
+        if done.result is None:
+            yield Unanswered(done.trial.fault.name, done.trial.seed, done.lost)
+            continue
+        row = asdict(done.result)
+        ledger.append(row)
+        yield row
+
+
+def answered(bench: TrialBench, question: Question) -> Conditions:
+    """What a worker makes of one question."""
+    with bench.planted(question.fault.plugin):
+        return _checked(bench, question.fault, question.seed)
 
 
 def _checked(bench: TrialBench, fault: Fault, seed: int) -> Conditions:
@@ -114,7 +149,8 @@ def _first_explained(
 
 
 def _by_numbers(pairs: Sequence[PairRecord]) -> bool:
-    return any(set(checks_of(pair)) - {"happens-before", "error"} for pair in pairs)
+    """Of the case itself: a relation's follow-up is another case, with no mask on it."""
+    return any(set(checks_of(p)) - {"happens-before", "error", "relation"} for p in pairs)
 
 
 def _hides(bench: TrialBench, cases: Sequence[Case], name: str) -> bool:

@@ -6,21 +6,17 @@ warm: a plug-in is put into them and taken out again. What it is expected to sho
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
-from functools import cache
-from multiprocessing import get_context
-from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from harness.case import Case
 from harness.record import Comparison, Outcome, PairRecord
+from harness.trials.ledger import Ledger
 from harness.trials.matrix import Kill
+from harness.trials.spread import BenchKey, spread
 
 if TYPE_CHECKING:  # a pool's parent judges nothing and need not load torch
     from harness.campaign.judging import Executed
@@ -62,35 +58,60 @@ class Task:
     """That the cells vary; empty: the four primary ones."""
     is_control: bool = False
 
+    @property
+    def bench(self) -> BenchKey:
+        return BenchKey(self.checkpoint, self.dtype, self.axes)
 
-def kill_matrix(tasks: Sequence[Task], *, workers: int) -> Iterator[Kill]:
-    """Results as they come. Each worker process keeps one set of warm engines a checkpoint."""
-    context = get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
-        for done in as_completed([pool.submit(_run, asdict(task)) for task in tasks]):
-            yield Kill(**done.result())
-
-
-def _begin() -> None:
-    os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")  # before anything loads torch
-    from harness.oracle.warmup import settle_vector_math  # noqa: PLC0415
-
-    settle_vector_math()
-
-
-@cache
-def _bench(checkpoint: str, dtype: str, axes: tuple[str, ...]) -> TrialBench:
-    from harness.trials.bench import TrialBench  # noqa: PLC0415 - after the environment is set
-
-    folder = Path(mkdtemp(prefix="parity-kills-"))
-    bench = TrialBench(checkpoint, folder, dtype=dtype, axes=axes)
-    bench.start()
-    return bench
+    @property
+    def key(self) -> Mapping[str, Any]:
+        """What tells its result in a ledger from every other one's."""
+        return {
+            "name": self.name,
+            "checkpoint": self.checkpoint,
+            "dtype": self.dtype,
+            "axes": list(self.axes),
+            "seed": self.seed,
+            "budget": asdict(self.budget),
+        }
 
 
-def _run(data: dict[str, Any]) -> dict[str, Any]:
-    task = Task(**{**data, "budget": KillBudget(**data["budget"])})
-    return asdict(judge_fault(_bench(task.checkpoint, task.dtype, task.axes), task))
+def kill_matrix(
+    tasks: Sequence[Task], *, workers: int, ledger: Ledger | None = None
+) -> Iterator[Kill]:
+    """Results as they come, those that the ledger holds first: they are not run again.
+
+    A task whose worker died, or that raised, is told and not kept: it is run again next time.
+    """
+    left = []
+    for task in tasks:
+        stored = ledger.find(**task.key) if ledger is not None else None
+        if stored is None:
+            left.append(task)
+        else:
+            yield Kill(**{k: v for k, v in stored.items() if k not in _KEY_ONLY})
+    for done in spread(left, judge_fault, workers=workers):
+        if done.result is None:
+            yield _lost(done.trial, done.lost)
+            continue
+        if ledger is not None:
+            ledger.append({**asdict(done.result), **done.trial.key})
+        yield done.result
+
+
+_KEY_ONLY = ("axes", "seed", "budget")
+
+
+def _lost(task: Task, why: str) -> Kill:
+    return Kill(
+        name=task.name,
+        checkpoint=task.checkpoint,
+        killed=False,
+        cases=0,
+        seconds=0.0,
+        by={"error": 1},
+        dtype=task.dtype,
+        lost=why,
+    )
 
 
 def judge_fault(bench: TrialBench, task: Task) -> Kill:
@@ -168,5 +189,9 @@ def checks_of(pair: PairRecord) -> tuple[str, ...]:
         return ()
     raced = "happens-before" in pair.reason
     measured = any(m.exceeded for m in pair.measurements) or not raced
-    tier = "oracle" if pair.comparison is Comparison.ORACLE else str(pair.tier)
+    tier = _OTHERWISE.get(pair.comparison, str(pair.tier))
     return (*((tier,) if measured else ()), *(("happens-before",) if raced else ()))
+
+
+_OTHERWISE = {Comparison.ORACLE: "oracle", Comparison.RELATION: "relation"}
+"""Comparisons that are checks of their own; any other goes by its tier."""

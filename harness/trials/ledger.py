@@ -24,7 +24,12 @@ class Ledger:
 
     def holds(self, **key: object) -> bool:
         """Whether a result with these values is there already."""
-        return any(all(row.get(k) == v for k, v in key.items()) for row in self._rows)
+        return self.find(**key) is not None
+
+    def find(self, **key: object) -> Mapping[str, Any] | None:
+        """The first result with these values, if there is one."""
+        matching = (r for r in self._rows if all(r.get(k) == v for k, v in key.items()))
+        return next(matching, None)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write one result at once."""

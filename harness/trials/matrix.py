@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.campaign.rivalry import Rivalry
 
 CLEAN = "clean engine"
-CHECKS = ("oracle", "exact", "reordered", "kernel", "happens-before", "error")
+CHECKS = ("oracle", "exact", "reordered", "kernel", "relation", "happens-before", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +34,26 @@ class Kill:
     outputs were compared; with a fault, those of which it changed exactly one side."""
     called: dict[str, int] = field(default_factory=dict)
     """Rule -> how many of them it calls different; this judge's own is among the rules."""
+    lost: str = ""
+    """Why there is no result: its worker died, or raised this."""
 
     @property
     def alarms(self) -> int:
         """Failed comparisons; false ones where nothing is wrong."""
         return sum(n for check, n in self.by.items() if check != "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equivalent:
+    """A fault that, by its record, changes no answer in a dtype: there is nothing to find."""
+
+    kill: Kill
+    reason: str
+
+    @property
+    def refuted(self) -> bool:
+        """Whether it changed an answer, so that its record is wrong; or was not run at all."""
+        return bool(self.kill.by or self.kill.compared or self.kill.lost or not self.kill.pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,18 +64,38 @@ class KillMatrix:
     controls: tuple[Kill, ...]
     clean: tuple[Kill, ...]
     """One for each checkpoint and dtype."""
+    equivalents: tuple[Equivalent, ...] = ()
+    """Planted as the others are, and counted apart."""
 
     @classmethod
     def of(
-        cls, results: Sequence[Kill], *, chosen: Sequence[str], controls: Sequence[str]
+        cls,
+        results: Sequence[Kill],
+        *,
+        chosen: Sequence[str],
+        controls: Sequence[str],
+        reasons: Mapping[tuple[str, str], str] = MappingProxyType({}),
     ) -> KillMatrix:
-        """Results in any order; `chosen` faults and `controls` by name, in the order to tell."""
+        """Results in any order; `chosen` faults and `controls` by name, in the order to tell.
+
+        `reasons`: fault and dtype -> why it changes nothing there, by its record.
+        """
 
         def named(names: Sequence[str]) -> tuple[Kill, ...]:
             mine = [kill for kill in results if kill.name in names]
-            return tuple(sorted(mine, key=lambda kill: names.index(kill.name)))
+            return tuple(sorted(mine, key=lambda kill: (kill.dtype, names.index(kill.name))))
 
-        return cls(kills=named(chosen), controls=named(controls), clean=named([CLEAN]))
+        planted = named(chosen)
+        return cls(
+            kills=tuple(k for k in planted if (k.name, k.dtype) not in reasons),
+            controls=named(controls),
+            clean=named([CLEAN]),
+            equivalents=tuple(
+                Equivalent(kill=k, reason=reasons[k.name, k.dtype])
+                for k in planted
+                if (k.name, k.dtype) in reasons
+            ),
+        )
 
     @property
     def false_alarms(self) -> int:
@@ -71,28 +107,43 @@ class KillMatrix:
         from harness.campaign.rivalry import Rivalry  # noqa: PLC0415 - loads the judge
 
         found: dict[str, Rivalry] = {}
-        for kill in (*self.clean, *self.controls, *self.kills):
+        right = (*self.clean, *self.controls)
+        for kill in (*right, *self.kills):
             tally = found.setdefault(kill.dtype, Rivalry(dtype=kill.dtype))
-            tally.add(kill.compared, kill.called, faults=(kill.name,) if kill in self.kills else ())
+            tally.add(kill.compared, kill.called, faults=() if kill in right else (kill.name,))
         return tuple(found[dtype] for dtype in sorted(found))
 
     @property
     def unjudged(self) -> tuple[Kill, ...]:
-        """Controls that show nothing: some comparison ended in an error, or none was made."""
-        return tuple(kill for kill in self.controls if kill.by.get("error") or not kill.pairs)
+        """Of controls and the clean engine, what shows nothing: an error, or no comparison."""
+        right = (*self.controls, *self.clean)
+        return tuple(kill for kill in right if kill.by.get("error") or not kill.pairs)
+
+    @property
+    def refuted(self) -> tuple[Equivalent, ...]:
+        """Faults said to change nothing that did."""
+        return tuple(e for e in self.equivalents if e.refuted)
 
     @property
     def passes(self) -> bool:
         everything_killed = all(kill.killed for kill in self.kills)
-        return everything_killed and not self.false_alarms and not self.unjudged
+        wrong = self.false_alarms or self.unjudged or self.refuted
+        return everything_killed and not wrong
 
     def to_json(self) -> dict[str, Any]:
         """For programs and for the report of the run that it is put beside."""
         return {
             "faults": [{"name": k.name, "killed": k.killed, **_counted(k)} for k in self.kills],
+            "equivalents": [
+                {"name": e.kill.name, "refuted": e.refuted, "reason": e.reason, **_counted(e.kill)}
+                for e in self.equivalents
+            ],
             "controls": [
                 {"name": k.name, "flagged": bool(k.alarms), "pairs": k.pairs, **_counted(k)}
                 for k in self.controls
+            ],
+            "clean": [
+                {"checkpoint": k.checkpoint, "pairs": k.pairs, **_counted(k)} for k in self.clean
             ],
             "false_alarms": self.false_alarms,
             "rules": [
@@ -111,4 +162,12 @@ class KillMatrix:
 
 
 def _counted(kill: Kill) -> dict[str, Any]:
-    return {"by": kill.by, "cases": kill.cases, "seconds": kill.seconds}
+    return {
+        "dtype": kill.dtype,
+        "by": kill.by,
+        "cases": kill.cases,
+        "seconds": kill.seconds,
+        "compared": kill.compared,
+        "rules": kill.called,
+        **({"lost": kill.lost} if kill.lost else {}),
+    }

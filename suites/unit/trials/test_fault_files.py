@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.errors import UsageError
-from harness.cli.faults import faults_from
+from harness.cli.fault_files import faults_from
 from harness.faults import FAULTS
 from harness.trials.bench import TrialBench
 from harness.trials.kills import KillBudget, Task, judge_fault
