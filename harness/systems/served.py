@@ -6,20 +6,23 @@ A case goes through the HTTP interface whole: body, validation, tokenizer, batch
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 
 import httpx
+import numpy as np
 
 from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.plan import plan_to_json
+from engine.request import PoolingOutput, PoolingResult
 from engine.resources import Resources
 from engine.session import Session
 from harness.axes import Plan
 from harness.axes.memory import small_pool
 from harness.case import Case
+from harness.judge.output import Output
 from harness.systems.base import Assignment, Encoded, SystemFailed, SystemRun
 from harness.systems.connection import Address
 from harness.systems.http import HttpServer
@@ -38,16 +41,30 @@ def missing() -> str:
     return f"the server needs {', '.join(lacking)}: pip install 'pooling-parity[server]'"
 
 
+class WatchedSession(Session):
+    """Owns: the dtypes that its answers had before they became JSON, which carries none."""
+
+    dtypes: frozenset[str] = frozenset()
+
+    def advance(self) -> Sequence[PoolingResult]:
+        results = super().advance()
+        answers = (r for r in results if isinstance(r, PoolingOutput))
+        self.dtypes |= {str(r.values.dtype).removeprefix("torch.") for r in answers}
+        return results
+
+
 class WatchedEngine(Engine):
     """Owns: the sessions that a server opened on it, so that their plan and witness can be read."""
 
     def __init__(self, config: EngineConfig, *, resources: Resources | None) -> None:
         super().__init__(config, resources=resources)
-        self.sessions: list[Session] = []
+        self.sessions: list[WatchedSession] = []
 
     def session(self) -> Session:
-        self.sessions.append(super().session())
-        return self.sessions[-1]
+        self._executor.begin_run(taps=False)
+        session = WatchedSession(self._loop(None), self._executor, self._witness)
+        self.sessions.append(session)
+        return session
 
 
 class ServedSession:
@@ -114,10 +131,27 @@ class ServedSession:
                 f"expected one of each that ended: {batcher.trouble}"
             )
         return SystemRun(
-            outputs=outputs,
+            outputs=tuple(as_computed(output, session.dtypes) for output in outputs),
             plan=plan_to_json(session.plan),
             witness=session.witness.to_json(),
         )
+
+
+def as_computed(output: Output, dtypes: Collection[str]) -> Output:
+    """A float32 answer as the dtype that it was computed in, if there is one and it lost nothing.
+
+    Numbers that the dtype does not hold were changed on their way: they stay float32, and a
+    comparison sees that.
+    """
+    (dtype,) = dtypes if len(dtypes) == 1 else (output.dtype,)
+    if output.dtype != "float32" or dtype not in ("bfloat16", "float16"):
+        return output
+    if dtype == "bfloat16":  # the upper half of a float32
+        upper = (output.bits >> np.uint32(16)).astype(np.uint16)
+        narrow = Output.of(upper, "bfloat16")
+    else:
+        narrow = Output.of(output.data.astype(np.float16))
+    return narrow if np.array_equal(narrow.float64, output.float64) else output
 
 
 class _InProcess(httpx.BaseTransport):
