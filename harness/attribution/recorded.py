@@ -142,14 +142,21 @@ def failures_of(
         if record.settings.get("executor") == "processes"
     ]
     settings = _settings(inline)
+    wrong = _baseline_table(subject, inline, failed)
+    # A wrong baseline may break a rule of its own, such as a norm of 1: then every pair with it is
+    # a FAIL, be its bits the same or not. What differs from it is the search's to say.
+    verdicts = {} if wrong.bad else _verdicts(pairs)
+    different = recorded_table(subject, FailureKind.DIFFERENCE, inline, limits, verdicts)
     tables = (
         recorded_table(subject, FailureKind.HAZARD, inline, limits),
-        recorded_table(subject, FailureKind.DIFFERENCE, inline, limits, _verdicts(pairs)),
+        different,
         _apart_table(subject, inline, apart, limits),
-        _baseline_table(subject, inline, failed),
+        wrong,
     )
     for table in tables:
-        mine = tuple(pair for pair in failed if _explains(table, pair))
+        # Pairs that fail and do not differ are the wrong baseline's.
+        all_its = table is wrong and not different.bad
+        mine = tuple(p for p in failed if _explains(table, p) or (all_its and _lattice(p)))
         if table.bad and mine:
             yield Failure(
                 case=case,
@@ -175,8 +182,14 @@ def _explains(table: Table, pair: PairRecord) -> bool:
         case FailureKind.EXECUTOR:
             return setting and Cell.of({**pair.cell_b, **APART}) in table.bad
         case FailureKind.DIFFERENCE:
-            lattice = pair.comparison in (Comparison.BASELINE, Comparison.EDGE)
-            return lattice and (touched or not is_hazard_only(pair))
+            by_numbers = not is_hazard_only(pair)
+            return _lattice(pair, hazards=True) and (touched or by_numbers)
+
+
+def _lattice(pair: PairRecord, *, hazards: bool = False) -> bool:
+    """Whether the pair compares two cells; one that fails by a hazard alone only if asked for."""
+    lattice = pair.comparison in (Comparison.BASELINE, Comparison.EDGE)
+    return lattice and (hazards or not is_hazard_only(pair))
 
 
 def _verdicts(pairs: Iterable[PairRecord]) -> dict[tuple[Cell, Cell], bool]:

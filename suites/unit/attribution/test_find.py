@@ -293,6 +293,22 @@ def test_a_wrong_baseline_has_the_empty_set(tmp_path: Path) -> None:
     assert not replay(found, run.system, oracle=Truth()).failing
 
 
+def test_a_wrong_baseline_is_no_difference_of_what_has_the_same_bits(tmp_path: Path) -> None:
+    """Every answer misses a norm of 1, so every pair FAILs; only the baseline is to blame."""
+    case = embed(40, 20, normalize=True)
+    run = campaign(tmp_path, ToySystem(broken=lambda _: 1e-2), [(case, COPY_LAGS)])
+    failed = {p.pair_id for p in run.pairs if p.outcome is Outcome.FAIL}
+    assert len(failed) > 10
+    (found,) = run.findings()
+    assert (kind_of(found), found.minimal_sets) == (FailureKind.BASELINE, ((),))
+    assert set(found.pairs) == failed
+    # What really differs is told beside it.
+    both = ToySystem(broken=lambda s: 1e-2 if s.cell["pp"] == "1" else 3e-2)
+    told = {kind_of(f): f for f in campaign(tmp_path, both, [(case, COPY_LAGS)]).findings()}
+    assert set(told) == {FailureKind.BASELINE, FailureKind.DIFFERENCE}
+    assert told[FailureKind.DIFFERENCE].minimal_sets == (("pp=2",),)
+
+
 def test_what_is_left_to_luck_is_repeated(tmp_path: Path) -> None:
     """Each failing cell fails two times out of three; the sets are those of the whole group."""
     luck = random.Random(1)
