@@ -93,7 +93,6 @@ MUTANTS := .parity/mutants
 mutants: $(READY) ## Change the judge piece by piece and see a test fail; goes on where it stopped
 	@test -d $(MUTANTS)/site || $(BIN)/python -m pip install -q --disable-pip-version-check \
 		--target $(MUTANTS)/site cosmic-ray==8.7.0
-	@test -d $(MUTANTS)/tree || git worktree add -q --detach $(MUTANTS)/tree HEAD
 	$(BIN)/python -m suites.mutation $(MUTANTS)
 
 models: $(READY) ## Fetch, verify and convert the real checkpoints

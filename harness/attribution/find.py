@@ -80,7 +80,7 @@ def find(
             else:
                 share = spend.share(len(waiting) + 1)
             finding = investigator.finding(group, share)
-            spend.spend(share.spent_calls)
+            spend.absorb(share)
             known = found.get(finding.finding_id)
         if known is None:
             found[finding.finding_id] = finding

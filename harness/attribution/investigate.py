@@ -16,7 +16,7 @@ from harness.attribution.probe import (
 from harness.attribution.race import tell_race
 from harness.attribution.recorded import Failure, Group
 from harness.attribution.script import Configurable, Reporting, script
-from harness.attribution.shrink import Shrunk, shrink
+from harness.attribution.shrink import SHRINKING, Shrunk, shrink
 from harness.attribution.signature import (
     ANY_POLICY,
     FailureKind,
@@ -130,7 +130,10 @@ class Investigator:
         first: tuple[Failure, Shrunk] | None = None
         for failure in group.smallest_first[:TRIES]:
             cells = tuple(failure.table.states)
-            found = shrink(failure, laboratory, cells=cells, chunk=self.plan.chunk, budget=budget)
+            with budget.counting(SHRINKING):
+                found = shrink(
+                    failure, laboratory, cells=cells, chunk=self.plan.chunk, budget=budget
+                )
             first = first or (failure, found)
             if found.reproduced:
                 return failure, found

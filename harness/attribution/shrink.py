@@ -16,6 +16,9 @@ from harness.record import Tier
 from harness.search import Budget, Reducer, reduce_case
 from harness.search.reducer import as_token_ids
 
+SHRINKING = "shrinking"
+"""What a budget counts the engine calls of each `shrink` under."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrunk:

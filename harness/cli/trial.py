@@ -127,30 +127,37 @@ def conditions(
 @app.command()
 def explanation(
     *,
-    seeds: Annotated[int, typer.Option(min=1, help="Perturbations, by seed from 0")] = 200,
+    seeds: Annotated[int, typer.Option(min=1, help="Perturbations, one a seed")] = 200,
+    first: Annotated[int, typer.Option("--from", min=0, help="The first of the seeds")] = 0,
     ledger: Annotated[
         Path | None, typer.Option(help="Results; what it holds is not repeated")
     ] = None,
 ) -> None:
-    """Plant seeded perturbations of order 1 to 3 and see how exactly each is explained."""
+    """Plant seeded perturbations of order 1 to 3 and see how exactly each is explained.
+
+    Parts with a ledger each can run side by side; their ledgers, one after the other in one file,
+    are the ledger of the whole, which is then told without running anything.
+    """
     from harness.campaign.manifest import checkpoint_info
     from harness.trials.bench import TrialBench
     from harness.trials.explanation import explain
     from harness.trials.ledger import Ledger
 
     results = Ledger(ledger or home() / "trials" / "explanation.jsonl")
-    console, rows = Console(), []
-    with TemporaryDirectory() as folder:
-        bench = TrialBench(CHECKPOINT, Path(folder))
-        try:
-            bench.start()
-            layers = checkpoint_info(CHECKPOINT).num_layers
-            for row in explain(bench, results, range(seeds), num_layers=layers):
-                rows.append(row)
-                console.print(_told(row), highlight=False, soft_wrap=True)
-        finally:
-            bench.close()
-    _print_explanation(console, rows)
+    console, chosen = Console(), range(first, first + seeds)
+    missing = [seed for seed in chosen if not results.holds(seed=seed)]
+    if missing:
+        with TemporaryDirectory() as folder:
+            bench = TrialBench(CHECKPOINT, Path(folder))
+            try:
+                bench.start()
+                layers = checkpoint_info(CHECKPOINT).num_layers
+                for row in explain(bench, results, missing, num_layers=layers):
+                    console.print(_told(row), highlight=False, soft_wrap=True)
+            finally:
+                bench.close()
+    by_seed = {row["seed"]: row for row in results.rows if row["seed"] in chosen}
+    _print_explanation(console, by_seed.values())
     console.print(f"results: {results.path}", soft_wrap=True, highlight=False)
 
 
@@ -185,6 +192,17 @@ def _print_explanation(console: Console, rows: Iterable[Mapping[str, Any]]) -> N
             *(f"{median(r[k] for r in seen):g}" if seen else "-" for k in ("calls", "tokens_over")),
         )
     console.print(table)
+    console.print(told_shrinks(groups["all"]), highlight=False, soft_wrap=True)
+
+
+def told_shrinks(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Median and most engine calls of a shrink; older results do not say."""
+    exposed = [row for row in rows if row["exposed"]]
+    calls = [calls for row in exposed for calls in row.get("shrinks", ())]
+    unknown = sum("shrinks" not in row for row in exposed)
+    beside = f"; unknown of {unknown} older results" if unknown else ""
+    found = f"median {median(calls):g}, most {max(calls)}, of {len(calls)}" if calls else "none"
+    return f"engine calls of a shrink alone: {found}{beside}"
 
 
 def _share(part: int, whole: int) -> str:

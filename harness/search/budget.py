@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class Budget:
@@ -19,11 +20,28 @@ class Budget:
             raise ValueError(f"a budget is not negative, got calls={calls}, seconds={seconds}")
         self.calls, self.seconds = calls, seconds
         self.spent_calls = 0
+        self.counts: dict[str, list[int]] = {}
+        """Engine calls of each stretch that was counted apart, by what it was for."""
         self._clock, self._began = clock, clock()
 
     def spend(self, calls: int = 1) -> None:
         """Count engine calls; may overdraw, so that a table once begun is finished."""
         self.spent_calls += calls
+
+    @contextmanager
+    def counting(self, what: str) -> Iterator[None]:
+        """Note how many engine calls are made inside, beside the total."""
+        before = self.spent_calls
+        try:
+            yield
+        finally:
+            self.counts.setdefault(what, []).append(self.spent_calls - before)
+
+    def absorb(self, share: Budget) -> None:
+        """Take over what a share of this budget has spent, and what it was spent on."""
+        self.spend(share.spent_calls)
+        for what, calls in share.counts.items():
+            self.counts.setdefault(what, []).extend(calls)
 
     @property
     def spent_seconds(self) -> float:

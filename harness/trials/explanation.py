@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from harness.attribution.shrink import SHRINKING
 from harness.campaign.profile import FENCED_COPY_LAGS
 from harness.case import case_from_json
 from harness.faults.perturbation import Perturbation
@@ -46,6 +47,8 @@ class Explanation:
     """Tokens of the shrunk case beyond the least that can hold the perturbed one."""
     calls: int = 0
     """Engine calls for shrinking, the truth table and watching together."""
+    shrinks: tuple[int, ...] = ()
+    """Engine calls of each shrink alone, from its first run to its last; older results lack it."""
     seconds: float = 0.0
     said: str = ""
 
@@ -104,6 +107,7 @@ def _explained(bench: TrialBench, seed: int, planted: Perturbation) -> Explanati
             layer_off=_layer_off(main, planted),
             tokens_over=_tokens_over(main, planted, bench.chunk),
             calls=budget.spent_calls,
+            shrinks=tuple(budget.counts.get(SHRINKING, ())),
             seconds=round(time.perf_counter() - began, 3),
             said=main.signature,
         )

@@ -1,98 +1,147 @@
-"""A session of cosmic-ray: its mutants, what became of each, and which survived.
-
-cosmic-ray counts a mutant that ran out of time as killed. Nobody waits that long for a red test, so
-here it is a survivor.
-"""
+"""A session: workers side by side, each with a copy of the tree, fed from one list of mutants."""
 
 from __future__ import annotations
 
-import sqlite3
-from dataclasses import dataclass
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Any
 
-CONFIGURATION = """[cosmic-ray]
-module-path = [{modules}]
-timeout = 60.0
-excluded-modules = []
-test-command = "{python} -m pytest -q -x -p no:cacheprovider {tests}"
-[cosmic-ray.distributor]
-name = "local"
-"""
-COMPARATORS = tuple(
-    f"harness/judge/{name}.py" for name in ("metrics", "distances", "closeness", "checks", "lists")
-)
-TESTS = (
-    "suites/unit/judge",
-    "suites/meta/test_judge_red.py",
-    "suites/meta/test_judge_evidence.py",
-)
-_ANNOTATION = "%BinaryOperator_BitOr_%"
-"""The judge's only `|` stand in annotations, which are never evaluated: no test could tell."""
+from suites.mutation.mutants import Mutant, mutated
+from suites.mutation.results import Result
+
+SECONDS = 30.0
+"""What the tests of one mutant may take: about ten times what they take unchanged."""
+COPIED = ("harness", "suites")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """One change that no test noticed, or noticed too late."""
-
-    module: str
-    line: int
-    operator: str
-    occurrence: int
-    timed_out: bool
-
-    def __str__(self) -> str:
-        late = " (ran out of time)" if self.timed_out else ""
-        return f"{self.module}:{self.line} {self.operator} #{self.occurrence}{late}"
+class SessionError(RuntimeError):
+    """The tests cannot tell anything here; the message says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """How far a session has come."""
+class Worker:
+    """Owns: one copy of the tree and the process that runs tests in it."""
 
-    mutants: int
-    tried: int
-    survivors: tuple[Mutant, ...]
+    def __init__(self, root: Path, folder: Path, seconds: float = SECONDS) -> None:
+        """Copies `root` to `folder`, anew: a session that was killed may have left a change in it.
 
-    @property
-    def killed(self) -> int:
-        return self.tried - len(self.survivors)
-
-    def __str__(self) -> str:
-        share = f" ({100 * self.killed / self.tried:.1f} %)" if self.tried else ""
-        return f"{self.killed} of {self.tried} tried mutants killed{share}; {self.mutants} in all"
-
-
-def without_annotations(session: Path) -> int:
-    """Take the mutants of annotations out of a fresh session; returns how many."""
-    with sqlite3.connect(session) as connection:
-        jobs = connection.execute(
-            "select job_id from mutation_specs where operator_name like ?", (_ANNOTATION,)
-        ).fetchall()
-        for table in ("mutation_specs", "work_items"):
-            connection.executemany(f"delete from {table} where job_id = ?", jobs)
-    return len(jobs)
-
-
-def score(session: Path) -> Score:
-    """What the session has found so far."""
-    with sqlite3.connect(session) as connection:
-        (mutants,) = connection.execute("select count(*) from work_items").fetchone()
-        rows = connection.execute(
-            "select module_path, start_pos_row, operator_name, occurrence, test_outcome, output "
-            "from work_results join mutation_specs using (job_id) "
-            "order by module_path, start_pos_row, operator_name, occurrence"
-        ).fetchall()
-    survivors = []
-    for module, line, operator, occurrence, outcome, output in rows:
-        late = (output or "").strip() == "timeout"
-        if late or outcome != "KILLED":
-            survivors.append(
-                Mutant(
-                    module=module,
-                    line=line,
-                    operator=operator.removeprefix("core/"),
-                    occurrence=occurrence,
-                    timed_out=late,
-                )
+        Raises:
+            SessionError: The tests fail on the judge as it is, or pass on one that cannot work.
+        """
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in COPIED:
+            left_out = shutil.ignore_patterns("__pycache__", "node_modules")
+            shutil.copytree(root / name, folder / name, ignore=left_out)
+        environment = {
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+            **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")},
+        }
+        self.folder = folder
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "suites.mutation.worker", str(folder), str(seconds)],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        right = self.ask({})
+        if right["outcome"] != "survived":
+            self.close()
+            raise SessionError(f"expected green tests on the judge as it is, got: {right['said']}")
+        broken = "raise ImportError('changed')\n"
+        if self.ask({"module": "harness/judge/metrics.py", "text": broken})["outcome"] != "killed":
+            self.close()
+            raise SessionError(
+                "expected red tests on a judge that cannot be imported, got green ones: the tests "
+                "run on another copy of it"
             )
-    return Score(mutants=mutants, tried=len(rows), survivors=tuple(survivors))
+
+    def try_out(self, mutant: Mutant) -> Result:
+        """Run the tests on one mutant."""
+        text = (self.folder / mutant.module).read_text(encoding="utf-8")
+        changed = mutated(text, mutant)
+        if changed is None:
+            raise SessionError(f"{mutant}: expected a change, got none; list the mutants again")
+        answer = self.ask({"module": mutant.module, "text": changed})
+        return Result(mutant=mutant, **answer)
+
+    def ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Hand one line to the worker and wait for its answer."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+        if not line:
+            raise SessionError(f"a worker in {self.folder} ended with status {process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """End the process; the copy stays."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+        self._process.wait()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def try_all(
+    root: Path,
+    folder: Path,
+    mutants: Sequence[Mutant],
+    *,
+    jobs: int,
+    note: Callable[[Result], None],
+) -> None:
+    """Try every mutant, `jobs` at a time. `note` gets each result as it is known, one at a time.
+
+    Raises:
+        SessionError: A worker cannot work. What was known by then was noted.
+    """
+    waiting: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
+    for mutant in mutants:
+        waiting.put(mutant)
+    lock, failures = threading.Lock(), list[Exception]()
+
+    def work(number: int) -> None:
+        try:
+            with Worker(root, folder / f"tree-{number}") as worker:
+                while not failures:
+                    result = worker.try_out(waiting.get_nowait())
+                    with lock:
+                        note(result)
+        except queue.Empty:
+            return
+        except Exception as failure:  # noqa: BLE001 - told by the thread that began
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]

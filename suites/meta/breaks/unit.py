@@ -67,10 +67,10 @@ BREAKS: Final = (
         name="late-mutants-count-as-killed",
         suite="suites/unit/test_mutation.py",
         red="test_timeouts_and_the_untried_are_not_killed",
-        at="suites.mutation.session:score",
+        at="suites.mutation.results:score",
         instead=instead.result(
             lambda found: replace(
-                found, survivors=tuple(m for m in found.survivors if not m.timed_out)
+                found, survivors=tuple(r for r in found.survivors if r.outcome != "timeout")
             )
         ),
     ),

@@ -6,6 +6,8 @@ suites/meta/test_suites_can_fail.py: `larger-cases-are-taken`.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from harness.case import Case, Prompt
@@ -63,6 +65,23 @@ def test_share_is_of_what_is_left() -> None:
     budget.spend(20)
     clock.now = 20.0
     assert (budget.share(1).calls, budget.share(1).seconds) == (0, 0.0)
+
+
+def test_what_is_counted_apart_is_in_the_total_too() -> None:
+    budget = plenty()
+    budget.spend(3)
+    share = budget.share(2)
+    with share.counting("shrinking"):
+        share.spend(4)
+    with suppress(RuntimeError), share.counting("shrinking"):
+        share.spend(2)
+        raise RuntimeError
+    share.spend()
+    budget.absorb(share)
+    with budget.counting("shrinking"):
+        pass
+    assert budget.spent_calls == 10
+    assert budget.counts == {"shrinking": [4, 2, 0]}
 
 
 def test_negative_budget_is_refused() -> None:
