@@ -59,7 +59,8 @@ def vllm(assignment: Assignment) -> Vllm:
 
 
 class Vllm:
-    """Owns: one engine's processes at a time, the folder of their logs, and which cells failed."""
+    """Owns: one engine's processes at a time, the folder of their logs, which cells have started
+    and which failed."""
 
     costly = True
 
@@ -70,6 +71,7 @@ class Vllm:
         self._session: VllmSession | None = None
         self._started = 0
         self._facts: dict[str, str] = {}
+        self._opened: set[str] = set()
         self._dead: dict[tuple[str, str], Exception] = {}
         self._crashes: Counter[tuple[str, str]] = Counter()
 
@@ -141,8 +143,12 @@ class Vllm:
         if self._session is None or self._session.cell != dict(cell):
             self.release()
             self._session = VllmSession(self, dict(cell))
-        # Which of a cell's cases come first is not known here: most profiles begin with vectors.
-        self._session.ready("embed" if "embed" in self.tasks else self.tasks[0])
+        # Only the first time: an engine takes one task, so asking for vectors again would end the
+        # engine of another task, twice a case. Which task comes first is not known here.
+        key = str(sorted(cell.items()))
+        if key not in self._opened:
+            self._session.ready("embed" if "embed" in self.tasks else self.tasks[0])
+            self._opened.add(key)
         return self._session
 
     def start(self, cell: Mapping[str, str], task: str) -> Child:

@@ -235,3 +235,27 @@ def test_a_fresh_engine_that_fails_twice_is_given_up() -> None:
     with pytest.raises(SystemFailed, match="it died"):
         system.start(cell, "embed")
     system.close()
+
+
+def test_a_case_of_another_task_keeps_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The campaign opens a cell for every case; each start is a minute."""
+    started: list[str] = []
+
+    class Engine:
+        def close(self) -> None:
+            started.append("closed")
+
+    def start(self: Vllm, cell: object, task: str) -> Engine:
+        del self, cell
+        started.append(task)
+        return Engine()
+
+    monkeypatch.setattr(Vllm, "start", start)
+    system = Vllm(assignment(), Path(sys.executable))
+    for _ in range(3):
+        system.open(baseline(), {}).ready("classify")
+    assert started == ["embed", "closed", "classify"]
+    system.discard(baseline(), {})
+    system.open(baseline(), {}).ready("classify")
+    assert started[3:] == ["closed", "classify"], "a cell that has started is asked no second time"
+    system.close()
