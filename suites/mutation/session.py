@@ -17,8 +17,8 @@ from typing import Any
 from suites.mutation.mutants import Mutant, mutated
 from suites.mutation.results import Result
 
-SECONDS = 30.0
-"""What the tests of one mutant may take: about ten times what they take unchanged."""
+SECONDS = 15.0
+"""What the tests of one mutant may take at least; more where they are slow unchanged."""
 COPIED = ("harness", "suites")
 
 

@@ -31,6 +31,10 @@ no change that is made here."""
 SLOWEST = "test_calibration.py"
 CONFIGURATION = "[pytest]\npythonpath = .\nfilterwarnings = error\n"
 """The tests' own, without what needs a plug-in: these tests take no fixture of the project."""
+PATIENCE = 8
+"""Times of the tests unchanged that a mutant may take, where that is more than asked for."""
+UNCHANGED = 300.0
+"""Seconds for the tests on the tree as it is."""
 MEMORY = 4 * 1024**3
 """Bytes of address space for the tests of one mutant."""
 
@@ -42,9 +46,14 @@ def main(tree: Path, seconds: float) -> int:
     sys.dont_write_bytecode = True
     (tree / "mutants.ini").write_text(CONFIGURATION, encoding="utf-8")
     preload()
+    limit = seconds
     for line in sys.stdin:
         asked: dict[str, Any] = json.loads(line)
-        answer = tried(tree, asked.get("module"), asked.get("text", ""), seconds)
+        if (module := asked.get("module")) is None:
+            answer = unchanged(tree)
+            limit = max(seconds, PATIENCE * answer["seconds"])
+        else:
+            answer = changed(tree, module, asked["text"], limit)
         print(json.dumps(answer), flush=True)  # noqa: T201
     return 0
 
@@ -70,18 +79,20 @@ def preload() -> None:
         )
 
 
-def tried(tree: Path, module: str | None, text: str, seconds: float) -> dict[str, Any]:
-    """Run the tests with the module's text changed, and put it back.
+def unchanged(tree: Path) -> dict[str, Any]:
+    """Run the tests on the tree as it is, and write bytecode, so that no mutant pays for the rest.
 
-    On the tree as it is bytecode is written, so that no mutant pays for what it leaves as it is.
     The judge's own is thrown away: a change of the same length in the same second would pass for
     it.
     """
-    if module is None:
-        try:
-            return _tests(tree, ordered(tree), seconds, bytecode=True)
-        finally:
-            shutil.rmtree(tree / "harness" / "judge" / "__pycache__", ignore_errors=True)
+    try:
+        return _tests(tree, ordered(tree), UNCHANGED, bytecode=True)
+    finally:
+        shutil.rmtree(tree / "harness" / "judge" / "__pycache__", ignore_errors=True)
+
+
+def changed(tree: Path, module: str, text: str, seconds: float) -> dict[str, Any]:
+    """Run the tests with the module's text changed, and put it back."""
     path = tree / module
     before = path.read_text(encoding="utf-8")
     path.write_text(text, encoding="utf-8")
