@@ -72,6 +72,8 @@ class Vllm:
         self._started = 0
         self._facts: dict[str, str] = {}
         self._opened: set[str] = set()
+        self._last_opened = ""
+        self._first_tasks: dict[str, str] = {}
         self._dead: dict[tuple[str, str], Exception] = {}
         self._crashes: Counter[tuple[str, str]] = Counter()
 
@@ -144,11 +146,14 @@ class Vllm:
             self.release()
             self._session = VllmSession(self, dict(cell))
         # Only the first time: an engine takes one task, so asking for vectors again would end the
-        # engine of another task, twice a case. Which task comes first is not known here.
+        # engine of another task, twice a case. The cells of a run are asked for the same tasks in
+        # the same order; of the first cell it is not known, and most profiles begin with vectors.
         key = str(sorted(cell.items()))
         if key not in self._opened:
-            self._session.ready("embed" if "embed" in self.tasks else self.tasks[0])
+            guess = "embed" if "embed" in self.tasks else self.tasks[0]
+            self._session.ready(self._first_tasks.get(self._last_opened, guess))
             self._opened.add(key)
+            self._last_opened = key
         return self._session
 
     def start(self, cell: Mapping[str, str], task: str) -> Child:
@@ -183,6 +188,10 @@ class Vllm:
             raise
         self._facts = {str(name): str(value) for name, value in found["started"].items()}
         return child
+
+    def asked(self, cell: Mapping[str, str], task: str) -> None:
+        """A case of this task is about to run in the cell."""
+        self._first_tasks.setdefault(str(sorted(cell.items())), task)
 
     def crashed(self, cell: Mapping[str, str], task: str, error: Exception) -> None:
         """A fresh engine failed on the first case it was given. The second time is enough."""
@@ -262,6 +271,7 @@ class VllmSession:
     ) -> SystemRun:
         del plan, taps  # vLLM schedules for itself and tells nothing of its layers
         task = _TASKS.get(case.task, case.task)
+        self._system.asked(self.cell, task)
         if any(any(prompt.type_ids) for prompt in prompts):
             raise SystemFailed("type ids cannot be given to vLLM beside token ids")
         try:

@@ -19,7 +19,7 @@ from harness.axes import AXES, baseline, tier_between
 from harness.case import Case, Prompt
 from harness.record import Tier
 from harness.systems.account import witness_of
-from harness.systems.base import Refused, SystemFailed, SystemUnavailable
+from harness.systems.base import Encoded, Refused, SystemFailed, SystemUnavailable
 from harness.systems.vllm.process import Child
 from harness.systems.vllm.steps import padded, ranks, read_steps
 from harness.systems.vllm.system import Vllm, vllm
@@ -237,25 +237,49 @@ def test_a_fresh_engine_that_fails_twice_is_given_up() -> None:
     system.close()
 
 
-def test_a_case_of_another_task_keeps_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+class Engine:
+    """In place of a started engine: says when it ends."""
+
+    def __init__(self, told: list[str], task: str) -> None:
+        self._told = told
+        told.append(task)
+
+    def close(self) -> None:
+        self._told.append("closed")
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tasks for which engines are started, and when they are closed, in order."""
+    told: list[str] = []
+    monkeypatch.setattr(Vllm, "start", lambda _, cell, task: Engine(told, task))
+    return told
+
+
+def test_a_case_of_another_task_keeps_its_engine(starts: list[str]) -> None:
     """The campaign opens a cell for every case; each start is a minute."""
-    started: list[str] = []
-
-    class Engine:
-        def close(self) -> None:
-            started.append("closed")
-
-    def start(self: Vllm, cell: object, task: str) -> Engine:
-        del self, cell
-        started.append(task)
-        return Engine()
-
-    monkeypatch.setattr(Vllm, "start", start)
     system = Vllm(assignment(), Path(sys.executable))
     for _ in range(3):
         system.open(baseline(), {}).ready("classify")
-    assert started == ["embed", "closed", "classify"]
+    assert starts == ["embed", "closed", "classify"]
     system.discard(baseline(), {})
     system.open(baseline(), {}).ready("classify")
-    assert started[3:] == ["closed", "classify"], "a cell that has started is asked no second time"
+    assert starts[3:] == ["closed", "classify"], "a cell that has started is asked no second time"
+    system.close()
+
+
+def test_the_next_cell_starts_with_the_task_that_the_last_one_began_with(
+    starts: list[str],
+) -> None:
+    system = Vllm(assignment(), Path(sys.executable))
+    for chunk in ("whole", "chunked"):
+        cell = baseline().with_value("chunk", chunk)
+        for task in ("token_embed", "score"):
+            case = Case(task=task, prompts=(Prompt(tokens=(5, 6)),))
+            with pytest.raises(AttributeError):  # such an engine has no steps to tell of
+                system.open(cell, {}).run(case, [Encoded(token_ids=(5, 6))])
+    assert starts == [
+        *("embed", "closed", "token_embed", "closed", "classify", "closed"),
+        *("token_embed", "closed", "classify"),
+    ]
     system.close()
