@@ -8,6 +8,11 @@ from dataclasses import dataclass
 
 from harness.record import Json
 
+REPLAYS = "CUDAGraph"
+"""Among a rank's calls of compiled code: replays of CUDA graphs that recorded such calls."""
+SUMS = ("sums", "summands")
+"""A rank's counts of sums over tensor ranks."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
@@ -20,6 +25,23 @@ class Steps:
     preemptions: int
     cached: Mapping[str, int]
     """Prompt -> tokens that were not computed, since the prefix cache had them."""
+    short: int
+    """Steps in which a prompt that had its turn was not given blocks."""
+    peak_blocks: int
+    """Most KV blocks held once a step was scheduled."""
+    num_blocks: int
+    """KV blocks there are."""
+
+    @property
+    def memory(self) -> dict[str, Json]:
+        """What the ledger of KV blocks tells, as the axes of memory read it."""
+        return {
+            "hit_tokens": dict(self.cached),
+            "preemptions": {"all prompts": self.preemptions},
+            "short_steps": self.short,
+            "peak_blocks": self.peak_blocks,
+            "num_blocks": self.num_blocks,
+        }
 
 
 def read_steps(text: str, requests: Sequence[str]) -> Steps:
@@ -30,6 +52,7 @@ def read_steps(text: str, requests: Sequence[str]) -> Steps:
     cached: dict[str, int] = {}
     behind: dict[int, int] = {}
     most, preempted = 0, [0, 0]
+    short = held = there = 0
     for event in events:
         if "done" in event:
             behind.pop(event["done"], None)
@@ -48,12 +71,17 @@ def read_steps(text: str, requests: Sequence[str]) -> Steps:
         if not plan:
             preempted[0] = int(event["preempted"])
         preempted[1] = int(event["preempted"])
+        short += bool(event["short"])
+        held, there = max(held, int(event["held"])), int(event["blocks"])
         plan.append(step)
     return Steps(
         plan=tuple(plan),
         lookahead=most,
         preemptions=preempted[1] - preempted[0],
         cached={prompt: tokens for prompt, tokens in cached.items() if tokens},
+        short=short,
+        peak_blocks=held,
+        num_blocks=there,
     )
 
 
@@ -75,14 +103,20 @@ def ranks(
         compiled = {
             name: count - first["compiled"].get(name, 0) for name, count in last["compiled"].items()
         }
+        sums, summands = (last["sums"].get(n, 0) - first["sums"].get(n, 0) for n in SUMS)
+        replays = compiled.get(REPLAYS, 0)
+        called = [count for name, count in compiled.items() if name != REPLAYS]
         found.append(
             {
                 "rank": last["rank"],
                 "pid": last["pid"],
                 "steps": calls,
                 "operations": calls,
-                "compiled_calls": max(compiled.values(), default=0),
+                # A step calls its artefacts or replays a graph of them, never both.
+                "compiled_calls": replays + max(called, default=0),
                 "compiled_by": compiled,
+                "reductions": sums,
+                "summands": summands,
                 "lookahead": lookahead,
                 "num_threads": last["num_threads"],
                 "hazards": [],

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from harness.axes import ALL_AXES, AXES, Plan
+from harness.axes.memory import block_size, small_pool
+from harness.axes.tensor_parallel import tensor_ranks
 from harness.case import Case
 from harness.judge.output import Output
 from harness.record import Json
@@ -33,6 +35,8 @@ ENVIRONMENT: Mapping[str, str] = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
+SECONDARY = ("prefix_cache", "kv_pool", "tp")
+"""Secondary axes that vLLM has arguments for."""
 CRASHES = 2
 """How often a fresh engine may fail on its first case before a cell is given up."""
 START_TIMEOUT_S = 900
@@ -117,6 +121,13 @@ class Vllm:
             "async_scheduling": cell["async"] == "async",
             "pipeline_parallel_size": int(cell["pp"]),
         }
+        if "tp" in cell:
+            found["tensor_parallel_size"] = tensor_ranks(cell)
+        if "kv_pool" in cell:
+            found["block_size"] = block_size(cell)
+        if cell.get("kv_pool") == "small":
+            # vLLM wants room for the longest prompt, and keeps one block for "no block".
+            found["num_gpu_blocks_override"] = small_pool([a.max_model_len], block_size(cell)) + 1
         spec = a.checkpoint.reranker
         if task == "classify" and spec is not None:
             found["convert"] = "classify"
@@ -130,7 +141,8 @@ class Vllm:
     def environment(self, cell: Mapping[str, str]) -> dict[str, str]:
         """Variables of the engine's processes: one thread a rank, so that ranks stay comparable."""
         more = self.assignment.options.get("environment", {})
-        world = int(cell["pp"]) * int(self.assignment.options.get("tensor_parallel_size", 1))
+        tensor = int(self.assignment.options.get("tensor_parallel_size", tensor_ranks(cell)))
+        world = int(cell["pp"]) * tensor
         return {
             **ENVIRONMENT,
             "VLLM_CPU_OMP_THREADS_BIND": "|".join(str(rank) for rank in range(world)),
@@ -140,7 +152,7 @@ class Vllm:
     def open(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> VllmSession:
         del settings
         for name, value in cell.items():
-            if name not in (*AXES, "prefix_cache") and value != ALL_AXES[name].baseline:
+            if name not in (*AXES, *SECONDARY) and value != ALL_AXES[name].baseline:
                 raise Refused(f"{name}={value}: not mapped to vLLM; pass its own flag with --set")
         if self._session is None or self._session.cell != dict(cell):
             self.release()
@@ -316,10 +328,7 @@ class VllmSession:
             padded_tokens=padded(answer["before"], answer["after"]),
             flags={"vllm": self._system.about().get("vllm", ""), "scheduling": "free"},
             isa=f"{answer['after'][0]['device']} {answer['after'][0]['instruction_set']}",
-            memory={
-                "hit_tokens": dict(steps.cached),
-                "preemptions": {"all prompts": steps.preemptions},
-            },
+            memory=steps.memory,
             engine=self._system.about(),
         )
         return SystemRun(

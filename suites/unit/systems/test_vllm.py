@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.axes import AXES, baseline, tier_between
+from harness.axes import ALL_AXES, AXES, baseline, tier_between
 from harness.case import Case, Prompt
 from harness.record import Tier
 from harness.systems.account import witness_of
@@ -30,8 +30,17 @@ def log(*events: dict[str, object]) -> str:
     return "\n".join(json.dumps(event) for event in events)
 
 
-def step(number: int, *entries: list[object], preempted: int = 0) -> dict[str, object]:
-    return {"step": number, "entries": list(entries), "preempted": preempted}
+def step(
+    number: int, *entries: list[object], preempted: int = 0, short: bool = False, held: int = 1
+) -> dict[str, object]:
+    return {
+        "step": number,
+        "entries": list(entries),
+        "preempted": preempted,
+        "short": short,
+        "held": held,
+        "blocks": 17,
+    }
 
 
 def test_a_plan_is_read_with_prompts_by_position() -> None:
@@ -69,12 +78,46 @@ def test_hits_and_preemptions_are_seen() -> None:
     assert found.preemptions == 1
 
 
+def test_memory_is_told_as_its_axes_read_it() -> None:
+    roomy = log(step(0, ["0", 0, 16, 16], held=2), step(1, ["1", 0, 16, 16], held=5))
+    pressed = log(step(0, ["0", 0, 16, 16], held=16, short=True), step(1, ["1", 0, 16, 16], held=9))
+    for text, value in ((roomy, "ample"), (pressed, "small")):
+        witness = witness_of(
+            plan=(),
+            ranks=ranks([counts(0, 0)], [counts(2, 0)], lookahead=0),
+            flags={},
+            memory=read_steps(text, ["0", "1"]).memory,
+        )
+        for other in ALL_AXES["kv_pool"].values:
+            cell = baseline().with_value("kv_pool", other)
+            reason = ALL_AXES["kv_pool"].witnessed(cell, witness)
+            assert (reason is None) == (other == value), (value, other, reason)
+    assert witness["memory"]["peak_blocks"] == 16
+    assert witness["memory"]["num_blocks"] == 17
+
+
+def test_sums_over_tensor_ranks_attest_them() -> None:
+    one = {"sums": 3, "summands": 6}
+    after = [{**counts(2, 0), "rank": n, "sums": {"sums": 7, "summands": 14}} for n in range(2)]
+    before = [{**counts(0, 0), "rank": n, "sums": one} for n in range(2)]
+    witness = witness_of(plan=(), ranks=ranks(before, after, lookahead=0), flags={})
+    tp, pp = ALL_AXES["tp"], AXES["pp"]
+    cell = baseline().with_value("tp", "2")
+    assert tp.witnessed(cell, witness) is None
+    assert pp.witnessed(cell, witness) is None, "two tensor ranks are one stage"
+    assert "expected none" in str(tp.witnessed(baseline(), witness))
+    silent = [{**count, "sums": one} for count in after]
+    alone = witness_of(plan=(), ranks=ranks(before, silent, lookahead=0), flags={})
+    assert "0 sums over tensor ranks" in str(tp.witnessed(cell, alone))
+
+
 def counts(calls: int, compiled: int) -> dict[str, object]:
     return {
         "rank": 0,
         "pid": 11,
         "rows": [4] * calls,
         "compiled": {"CompiledFxGraph": compiled},
+        "sums": {},
         "num_threads": 1,
     }
 
@@ -96,6 +139,17 @@ def test_axes_read_the_counts_of_one_run() -> None:
             assert (reason is None) == (other == value), (compiled, other, reason)
         assert AXES["chunk"].witnessed(cell, witness) is None
         assert witness["padded_tokens"] == [4, 4]
+
+
+def test_a_replayed_graph_of_compiled_code_counts_as_its_call() -> None:
+    """Two steps call artefacts, of which one kind is inside the other, and two replay a graph."""
+    calls = {"CompiledFxGraph": 4, "PiecewiseBackend": 2}
+    after = [{**counts(4, 0), "compiled": {**calls, "CUDAGraph": 2}}]
+    (rank,) = ranks([{**counts(0, 0), "compiled": {}}], after, lookahead=0)
+    assert rank["compiled_calls"] == 6
+    assert rank["compiled_by"] == {**calls, "CUDAGraph": 2}
+    (only,) = ranks([counts(0, 3)], [{**counts(4, 3), "compiled": {"CUDAGraph": 4}}], lookahead=0)
+    assert only["compiled_calls"] == 4
 
 
 def test_a_free_plan_decides_the_tier() -> None:
@@ -196,6 +250,16 @@ def test_switches_become_arguments_and_raw_flags_pass_through() -> None:
     assert found["enforce_eager"] is None, "what the user says goes"
     assert "python" not in found
     assert system.environment(cell)["VLLM_CPU_OMP_THREADS_BIND"] == "0|1"
+    assert "tensor_parallel_size" not in found, "an axis that is not varied is left to vLLM"
+    ranked = cell.with_value("tp", "2").with_value("kv_pool", "small")
+    assert system.arguments(ranked, "embed")["tensor_parallel_size"] == 2
+    assert system.environment(ranked)["VLLM_CPU_OMP_THREADS_BIND"] == "0|1|2|3"
+    longest = system.assignment.max_model_len
+    assert system.arguments(ranked, "embed")["num_gpu_blocks_override"] == longest // 16 + 2
+    ample = system.arguments(cell.with_value("kv_pool", "ample"), "embed")
+    assert "num_gpu_blocks_override" not in ample
+    with pytest.raises(Refused, match="graph=coarse: not mapped to vLLM"):
+        system.open(cell.with_value("graph", "coarse"), {})
     assert system.arguments(baseline(), "classify")["hf_overrides"] == {
         "classifier_from_token": ["no", "yes"],
         "method": "from_2_way_softmax",

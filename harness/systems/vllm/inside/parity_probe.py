@@ -1,8 +1,9 @@
 """Loaded by vLLM itself: a scheduler that writes down its steps, and counters in every worker.
 
 vLLM takes both by name (`scheduler_cls`, `worker_extension_cls`), so the engine runs as released.
-Each count is made where the thing happens: in the scheduler when a step leaves it and when its
-result is back, in a worker when the model is called and when a compiled artefact is.
+Each count is made where the thing happens: in the scheduler when a step leaves it, when its result
+is back and when it asks for memory, in a worker when the model is called, when a compiled artefact
+is, and when tensor ranks sum.
 """
 
 from __future__ import annotations
@@ -43,18 +44,112 @@ def _count_compiled() -> None:
     _count_calls(PiecewiseBackend)
 
 
+def _count_replays() -> None:
+    """Replays of a CUDA graph: what it recorded runs again without being called.
+
+    It counts as compiled only if a compiled artefact was called while it was recorded.
+    """
+    import torch  # noqa: PLC0415 - vllm has it loaded
+
+    owner: Any = torch.cuda.CUDAGraph
+    begin, end, replay = owner.capture_begin, owner.capture_end, owner.replay
+
+    def capture_begin(self: Any, *arguments: Any, **named: Any) -> Any:
+        self._parity_calls = CALLS.total()
+        return begin(self, *arguments, **named)
+
+    def capture_end(self: Any) -> Any:
+        self._parity_compiled = CALLS.total() > self._parity_calls
+        return end(self)
+
+    def replayed(self: Any) -> Any:
+        if self._parity_compiled:
+            CALLS[REPLAYS] += 1
+        return replay(self)
+
+    owner.capture_begin, owner.capture_end, owner.replay = capture_begin, capture_end, replayed
+
+
+REPLAYS = "CUDAGraph"
+"""In CALLS: replays of graphs that recorded compiled code."""
 _count_compiled()
+_count_replays()
+
+SUMS: Counter[str] = Counter()
+"""Sums over the tensor ranks of this process's stage: `sums`, and their `summands` in all."""
+
+
+def _sum_counted(group: Any, summed: Any) -> Any:
+    """The released sum of one group, counted where the group is that of the tensor ranks."""
+    if group.unique_name.startswith("tp"):
+        SUMS["sums"] += 1
+        SUMS["summands"] += group.world_size
+    return summed(group)
+
+
+def _count_sums() -> None:
+    """Count the sums when they run, in compiled code as well.
+
+    Where vLLM calls its own operator for a sum (CUDA), its body is counted. Elsewhere a compiler
+    would look through the sum and leave the counting out, so it is made an operator as well.
+    """
+    import torch  # noqa: PLC0415 - vllm has it loaded
+    from vllm.distributed import parallel_state  # noqa: PLC0415
+
+    owner = parallel_state.GroupCoordinator
+    summed, asked = owner._all_reduce_out_place, owner.all_reduce
+
+    schema = "(Tensor tensor, str name) -> Tensor"
+
+    @torch.library.custom_op("parity::all_reduce", mutates_args=(), schema=schema)
+    def in_one_piece(tensor: torch.Tensor, name: str) -> torch.Tensor:
+        group = parallel_state._groups[name]()
+        # The released sum is in place on a CPU, and an operator may not hand back its argument.
+        found: torch.Tensor = _sum_counted(group, lambda g: summed(g, tensor.clone()))
+        return found
+
+    @in_one_piece.register_fake
+    def _(tensor: torch.Tensor, name: str) -> torch.Tensor:
+        del name
+        return torch.empty_like(tensor)
+
+    def out_of_place(self: Any, tensor: Any) -> Any:
+        return _sum_counted(self, lambda g: summed(g, tensor))
+
+    def all_reduce(self: Any, tensor: Any) -> Any:
+        if self.world_size == 1 or self.use_custom_op_call:
+            return asked(self, tensor)
+        return torch.ops.parity.all_reduce(tensor, self.unique_name)
+
+    owner._all_reduce_out_place, owner.all_reduce = out_of_place, all_reduce
+
+
+_count_sums()
 
 
 class _Written:
     """What both schedulers write down."""
 
     requests: Any
+    kv_cache_manager: Any
     _numbers: dict[int, int]
     _steps: int = 0
     _preempted: int = 0
+    _short: bool = False
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        given = self.kv_cache_manager.allocate_slots
+
+        def allocate_slots(*asked: Any, **how: Any) -> Any:
+            found = given(*asked, **how)
+            self._short |= found is None
+            return found
+
+        self.kv_cache_manager.allocate_slots = allocate_slots
 
     def schedule(self, *arguments: Any, **named: Any) -> Any:
+        self._short = False
         output = super().schedule(*arguments, **named)  # type: ignore[misc]
         if not output.total_num_scheduled_tokens:
             return output
@@ -68,7 +163,18 @@ class _Written:
         if self._steps == 0:
             self._numbers = {}
         self._numbers[id(output)] = self._steps
-        _write({"step": self._steps, "entries": entries, "preempted": self._preempted})
+        pool = self.kv_cache_manager.block_pool
+        there = pool.num_gpu_blocks - 1  # one stands for "no block"
+        _write(
+            {
+                "step": self._steps,
+                "entries": entries,
+                "preempted": self._preempted,
+                "short": self._short,
+                "held": there - pool.get_num_free_blocks(),
+                "blocks": there,
+            }
+        )
         self._steps += 1
         return output
 
@@ -126,6 +232,7 @@ class Watch:
             "pid": os.getpid(),
             "rows": list(self._parity_calls),
             "compiled": dict(CALLS),
+            "sums": dict(SUMS),
             "num_threads": torch.get_num_threads(),
             "instruction_set": str(torch.backends.cpu.get_cpu_capability()),
             "device": str(getattr(self, "device", "cpu")),
