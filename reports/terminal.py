@@ -13,6 +13,7 @@ from reports.view.known import Known, place, remedy
 from reports.view.lattice import Lattice
 from reports.view.page import Page, build_page
 from reports.view.reasons import Reasons
+from reports.view.standing import STANDINGS
 from reports.view.text import plural, shortened, visible
 from reports.view.verdict import Safety
 
@@ -84,14 +85,6 @@ def print_summary(run: Run, console: Console) -> None:
     console.print(_plain(again, "dim"), soft_wrap=True)
 
 
-CHANGE_STYLES = {
-    Change.NEW: ("✕", "bold red"),
-    Change.EXPIRED: ("✕", "bold red"),
-    Change.STILL: ("✕", "red"),
-    Change.FLAKY: ("≈", "yellow"),
-    Change.FIXED: ("✓", "green"),
-    Change.UNSEEN: ("·", "dim"),
-}
 MAX_DIFFERENCES = 20
 
 
@@ -119,23 +112,13 @@ def print_changes(found: Changes, console: Console) -> None:
         console.print(_plain(f"  … and {plural(left, 'more difference')}", "dim"))
 
 
-FATE_STYLES = {
-    Fate.NEW: ("✕", "bold red"),
-    Fate.EXPIRED: ("✕", "bold red"),
-    Fate.STILL: ("✕", "red"),
-    Fate.FIXED: ("✓", "green"),
-    Fate.PASSES: ("✓", "dim"),
-    Fate.UNTOLD: ("·", "dim"),
-}
-
-
 def print_known(known: Known, console: Console) -> None:
     """What became of everything known, worst first; hard cases that pass are only counted."""
     console.print(_plain(f"Known before, replayed first: {known.summary}", "bold"))
     told = [row for row in known.rows if row.fate is not Fate.PASSES]
     for row in told[:MAX_KNOWN]:
-        glyph, style = FATE_STYLES[row.fate]
-        head = _plain(f"  {glyph} {row.fate} ", style)
+        look = STANDINGS[row.fate]
+        head = _plain(f"  {look.glyph} {row.fate} ", look.style)
         console.print(head.append_text(_plain(f"{row.name}: {shortened(row.title, 200)}")))
         console.print(_plain(f"    {row.checkpoint}; {place(row)}", "dim"), soft_wrap=True)
         if row.note:
@@ -149,8 +132,8 @@ def print_known(known: Known, console: Console) -> None:
 
 
 def _print_change(finding: ChangedFinding, console: Console) -> None:
-    glyph, style = CHANGE_STYLES[finding.change]
-    head = _plain(f"{glyph} {finding.change} ", style)
+    look = STANDINGS[finding.change]
+    head = _plain(f"{look.glyph} {finding.change} ", look.style)
     console.print(head.append_text(_plain(shortened(finding.title, 200))))
     values = " -> ".join(filter(None, (finding.before, finding.now)))
     console.print(_plain(f"    {finding.checkpoint}; {values}; {', '.join(finding.ids)}", "dim"))

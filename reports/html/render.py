@@ -27,6 +27,7 @@ from reports.view.known import place, remedy
 from reports.view.looks import LOOKS, state_of
 from reports.view.metrics import meaning
 from reports.view.page import build_page
+from reports.view.standing import STANDINGS
 from reports.view.text import number, plural, shortened, visible
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -65,6 +66,7 @@ def _environment() -> jinja2.Environment:
         place=place,
         plural=plural,
         remedy=remedy,
+        standings=STANDINGS,
     )
     return environment
 

@@ -13,8 +13,11 @@ import pytest
 from rich.console import Console
 
 from reports.__main__ import main
+from reports.fates import FAILING, Fate
 from reports.load import load_run
 from reports.terminal import print_summary
+from reports.view.changes import Change
+from reports.view.standing import STANDINGS
 from suites.unit.reports.fixtures import (
     clean_run,
     empty_run,
@@ -78,3 +81,12 @@ def test_a_folder_that_is_no_run_is_an_error_without_traceback(
     error = " ".join(capsys.readouterr().err.split())
     assert "holds no run.json: not a run folder" in error
     assert "Traceback" not in error
+
+
+def test_every_standing_has_one_look() -> None:
+    """A word that stands for a change and for a fate looks the same; none is left out."""
+    words = {str(word) for word in (*Change, *Fate)}
+    assert {str(word) for word in STANDINGS} == words
+    assert all(STANDINGS[word].glyph for word in (*Change, *Fate))
+    assert {STANDINGS[w].css for w in FAILING} == {"fail", "error"}
+    assert not {STANDINGS[w].css for w in set(Fate) - set(FAILING)} & {"fail", "error"}
