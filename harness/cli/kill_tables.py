@@ -32,7 +32,8 @@ def print_matrix(console: Console, matrix: KillMatrix) -> None:
         kill = equivalent.kill
         mark = f"✕ REFUTED ({told(kill, is_control=False)})" if equivalent.refuted else "="
         console.print(
-            f"{mark} {kill.name} changes nothing in {kill.dtype}: {equivalent.reason}",
+            f"{mark} {kill.name} is no defect in {kill.dtype}: {equivalent.reason} "
+            f"({kill.compared} comparisons with one side changed)",
             highlight=False,
         )
     for found in matrix.rivalry():
@@ -50,7 +51,7 @@ def print_matrix(console: Console, matrix: KillMatrix) -> None:
 
 def _equivalent(matrix: KillMatrix) -> str:
     number = len(matrix.equivalents)
-    return f", {number} more change nothing in their dtype" if number else ""
+    return f", {number} more are no defects in their dtype" if number else ""
 
 
 def _rules(found: Rivalry) -> Table:

@@ -106,7 +106,7 @@ def conditions(
     again, so a trial that was stopped goes on.
     """
     from harness.cli.condition_table import print_conditions, told
-    from harness.trials.conditions import Unanswered, check_conditions
+    from harness.trials.conditions import Unanswered, check_conditions, held_to_record
     from harness.trials.ledger import Ledger
 
     chosen = _faults(name)
@@ -115,9 +115,15 @@ def conditions(
     for row in check_conditions(chosen, range(seeds), results, workers=workers):
         unanswered += isinstance(row, Unanswered)
         console.print(told(row), highlight=False, soft_wrap=True)
-    names = [f.name for f in chosen]
-    rows = [r for r in results.rows if r["fault"] in names and r["seed"] < seeds]
-    right = print_conditions(console, sorted(rows, key=lambda r: names.index(r["fault"])))
+    right = print_conditions(
+        console,
+        [
+            held_to_record(row, fault)
+            for fault in chosen
+            for row in results.rows
+            if row["fault"] == fault.name and row["seed"] < seeds
+        ],
+    )
     if unanswered:
         console.print(f"{unanswered} not answered, see above: run it again", highlight=False)
     console.print(f"results: {results.path}", soft_wrap=True, highlight=False)

@@ -50,7 +50,7 @@ class Fault(Plant):
     axes: tuple[str, ...] = ()
     """Axes that its cells vary; empty: the four primary ones. A secondary axis acts on demand."""
     equivalent: tuple[tuple[str, str], ...] = ()
-    """dtype and why the fault changes no bit in it: there it is no defect, and nothing to find."""
+    """dtype and why the fault does no more in it than rounding: no defect, and nothing to find."""
 
 
 BASELINE = frozenset[str]()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # the table of faults is read without loading torch
         "for the next step while the device has yet to read it"
     ),
     sources=("vllm#48831", "vllm#48901"),
-    exposed_by=exposed("chunk=chunked"),
+    exposed_by=exposed("chunk=chunked", "chunk=chunked & compile=compiled"),
     conditions=(
         "a prompt of three chunks or more; under a device paced to keep up with eager, only "
         "together with compile=compiled"
@@ -50,8 +50,18 @@ def stale_input_buffer(runner: Runner) -> Undo:
     kind=FaultClass.BUFFER,
     mechanism="the host stages every step without waiting for the last reader of the buffer",
     sources=("vllm#47644", "Megatron-LM#5715"),
-    exposed_by=exposed("chunk=chunked", "async=async", "pp=2"),
-    conditions="two steps or more, and a device that lags behind the host",
+    exposed_by=exposed(
+        "chunk=chunked",
+        "async=async",
+        "pp=2",
+        "chunk=chunked & compile=compiled",
+        "async=async & compile=compiled",
+        "compile=compiled & pp=2",
+    ),
+    conditions=(
+        "two steps or more, and a device that lags behind the host; under one paced to keep up "
+        "with eager, only together with compile=compiled"
+    ),
     masked_by=("a device that keeps up",),
     magnitude="answers of other tokens",
 )
@@ -67,8 +77,11 @@ def never_fenced(runner: Runner) -> Undo:
     kind=FaultClass.BUFFER,
     mechanism="a stage writes its hidden buffer again before the next stage has received it",
     sources=("vllm#28899",),
-    exposed_by=exposed("pp=2"),
-    conditions="two steps or more, and a second stage that lags",
+    exposed_by=exposed("pp=2", "chunk=chunked & pp=2"),
+    conditions=(
+        "two steps or more, and a second stage that lags; where whole prompts fit one step, only "
+        "chunks make a second"
+    ),
     masked_by=("a device that keeps up", "one stage"),
     magnitude="hidden states of the step after",
 )
@@ -84,8 +97,13 @@ def unawaited_send(runner: Runner) -> Undo:
         "step's own copy: by then they may be the next step's"
     ),
     sources=("vllm#48901",),
-    exposed_by=exposed("async=async", "pp=2"),
-    conditions="LAST pooling, steps in flight, and a device that lags",
+    exposed_by=exposed(
+        "async=async", "pp=2", "async=async & compile=compiled", "compile=compiled & pp=2"
+    ),
+    conditions=(
+        "LAST pooling, steps in flight, and a device that lags; under one paced to keep up with "
+        "eager, only together with compile=compiled"
+    ),
     masked_by=("sync scheduling on one stage", "token-level tasks"),
     magnitude="the row of another token or prompt",
 )

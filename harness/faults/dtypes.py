@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # the table of faults is read without loading torch
     from engine.runner import Runner
 
 
+SAME = {"bfloat16": "what it rounds to bfloat16 is bfloat16 already"}
+
+
 def _narrow(frame: Frame, plan: StepPlan) -> None:
     del plan
     frame.x = frame.x.bfloat16().to(frame.x.dtype)
@@ -35,6 +38,7 @@ def _narrow(frame: Frame, plan: StepPlan) -> None:
     conditions="any prompt",
     masked_by=("one stage",),
     magnitude="1 - cosine about 1e-6, relative error 1e-3",
+    equivalent=SAME,
 )
 def link_in_bfloat16(runner: Runner) -> Undo:
     return on_blocks(runner, _narrow) if is_later_stage(runner) else nothing
@@ -49,6 +53,7 @@ def link_in_bfloat16(runner: Runner) -> Undo:
     conditions="any prompt",
     masked_by=("eager execution",),
     magnitude="relative error 1e-3",
+    equivalent=SAME,
 )
 def compiled_in_bfloat16(runner: Runner) -> Undo:
     return on_blocks(runner, _narrow, layer=-1, after=True) if is_compiled(runner) else nothing
@@ -62,6 +67,7 @@ def compiled_in_bfloat16(runner: Runner) -> Undo:
     conditions="any prompt, and a device that async can act on",
     masked_by=("sync scheduling",),
     magnitude="relative error 1e-3",
+    equivalent=SAME,
 )
 def async_in_bfloat16(runner: Runner) -> Undo:
     return on_blocks(runner, _narrow) if is_async(runner) else nothing
@@ -76,6 +82,7 @@ def async_in_bfloat16(runner: Runner) -> Undo:
     conditions="a prompt of two chunks or more",
     masked_by=("whole prompts", "short prompts"),
     magnitude="relative error 1e-3",
+    equivalent=SAME,
 )
 def cached_keys_in_bfloat16(runner: Runner) -> Undo:
     post_step = runner.post_step
@@ -98,6 +105,7 @@ def cached_keys_in_bfloat16(runner: Runner) -> Undo:
     sources=("pytorch#159239",),
     conditions="a prompt of several tokens",
     magnitude="relative error 1e-3, more for long prompts",
+    equivalent=SAME,
 )
 def angles_in_bfloat16(runner: Runner) -> Undo:
     def narrow(frame: Frame, plan: StepPlan) -> None:
@@ -115,6 +123,10 @@ def angles_in_bfloat16(runner: Runner) -> Undo:
     sources=("sentence-transformers#3894", "infinity#203"),
     conditions="any prompt",
     magnitude="relative error 2e-4; scores tie",
+    equivalent={
+        "bfloat16": "half precision holds an embedding of bfloat16; a score is float32 and loses "
+        "2^-11 of itself, where bfloat16 rounded it by up to 2^-9 in every layer"
+    },
 )
 def answers_in_half(runner: Runner) -> Undo:
     def narrow(rows: torch.Tensor, request: Any) -> torch.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.faults.base import FaultClass, Undo, exposed, planted
+from harness.faults.base import BASELINE, FaultClass, Undo, exposed, planted
 from harness.faults.seams import is_compiled, nothing, on_meta
 
 if TYPE_CHECKING:  # the table of faults is read without loading torch
@@ -58,7 +58,11 @@ def context_one_short(runner: Runner) -> Undo:
     kind=FaultClass.MASK,
     mechanism="the causal mask is off by one: every row sees the token after it",
     sources=("TEI#882", "candle#3567"),
-    conditions="any prompt of a causal model",
+    exposed_by=(BASELINE, *exposed("chunk=chunked", "compile=compiled", "async=async", "pp=2")),
+    conditions=(
+        "any prompt of a causal model; behind its end lies what was computed before, of which "
+        "every cell has its own, so cells differ too"
+    ),
     magnitude="cosine 0.1 to 0.9",
 )
 def sees_next_token(runner: Runner) -> Undo:
@@ -114,6 +118,7 @@ def first_block_read_twice(runner: Runner) -> Undo:
     kind=FaultClass.MASK,
     mechanism="sequences are cut one row early, so the last token of one opens the next",
     sources=("sglang#35588",),
+    exposed_by=(BASELINE, *exposed("chunk=chunked")),
     conditions="two prompts in one step",
     masked_by=("one prompt at a time",),
     magnitude="a row without attention, and a neighbour that sees it",

@@ -82,8 +82,13 @@ def borrowed_chunk_rows(runner: Runner) -> Undo:
     kind=FaultClass.OWNERSHIP,
     mechanism="LAST hands out a view of its row where no head copies it",
     sources=("vllm#53828",),
-    exposed_by=exposed("async=async", "pp=2"),
-    conditions="an embedding that is not normalised, steps in flight, a copy stream that lags",
+    exposed_by=exposed(
+        "async=async", "pp=2", "async=async & chunk=chunked", "chunk=chunked & pp=2"
+    ),
+    conditions=(
+        "an embedding that is not normalised, steps in flight, a copy stream that lags; where "
+        "whole prompts fit one step, only chunks make another"
+    ),
     masked_by=("normalisation", "sync scheduling on one stage"),
     magnitude="the row of another request",
 )

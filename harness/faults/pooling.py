@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.faults.base import FaultClass, Undo, exposed, planted, replace_method
+from harness.faults.base import BASELINE, FaultClass, Undo, exposed, planted, replace_method
 from harness.faults.seams import nothing, on_hidden
 
 if TYPE_CHECKING:  # the table of faults is read without loading torch
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the table of faults is read without loading torch
     kind=FaultClass.POOLING,
     mechanism="the pooling file is ignored: CLS is taken where the model wants LAST",
     sources=("omlx#2594", "zoteus#51"),
+    exposed_by=(BASELINE, *exposed("chunk=chunked")),
     conditions="a prompt of two tokens or more that fits one step",
     masked_by=("token-level tasks",),
     magnitude="every prompt with the same first token gets the same answer",

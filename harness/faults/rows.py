@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.faults.base import FaultClass, Undo, planted
+from harness.faults.base import BASELINE, FaultClass, Undo, exposed, planted
 from harness.faults.seams import on_answers, on_hidden
 
 if TYPE_CHECKING:  # the table of faults is read without loading torch
@@ -41,6 +41,7 @@ def last_row_one_early(runner: Runner) -> Undo:
     kind=FaultClass.ROWS,
     mechanism="every prompt of a step is given the last row of the whole batch",
     sources=("transformers#46782",),
+    exposed_by=(BASELINE, *exposed("chunk=chunked")),
     conditions="two prompts in one step, LAST pooling",
     masked_by=("one prompt at a time",),
     magnitude="two prompts with one answer",
@@ -61,6 +62,7 @@ def last_row_of_batch(runner: Runner) -> Undo:
     kind=FaultClass.ROWS,
     mechanism="two requests that finish in one step are given each other's answers",
     sources=("ollama#6187", "DMI#67"),
+    exposed_by=(BASELINE, *exposed("chunk=chunked")),
     conditions="two prompts that finish in one step",
     masked_by=("one prompt at a time",),
     magnitude="right numbers, wrong order",
@@ -81,6 +83,7 @@ def answers_swapped(runner: Runner) -> Undo:
     kind=FaultClass.ROWS,
     mechanism="token-level rows are split one row off: each begins with the row before",
     sources=("vllm#36614",),
+    exposed_by=(BASELINE, *exposed("chunk=chunked")),
     conditions="a token-level request that is not first in its step",
     masked_by=("one prompt at a time", "sequence-level tasks"),
     magnitude="one row of the neighbour, the others one token off",
@@ -101,6 +104,7 @@ def token_rows_shifted(runner: Runner) -> Undo:
     kind=FaultClass.ROWS,
     mechanism="a step of a single token takes its padding row for the token's",
     sources=("AutoRAG#366", "sglang#27343"),
+    exposed_by=(BASELINE, *exposed("chunk=chunked")),
     conditions="a step of one token: a prompt of one token alone, or a last chunk of one",
     masked_by=("whole prompts and no prompt of one token",),
     magnitude="the padding's hidden state",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.faults.base import FaultClass, Undo, exposed, planted, replace_method
+from harness.faults.base import BASELINE, FaultClass, Undo, exposed, planted, replace_method
 from harness.faults.seams import is_async, nothing, on_stage
 
 if TYPE_CHECKING:  # the table of faults is read without loading torch
@@ -113,7 +113,11 @@ def _advance_by(runner: Runner, step: object) -> Undo:
     kind=FaultClass.STATE,
     mechanism="a new request goes on counting where the last one on its state slot stopped",
     sources=("vllm#37873", "vllm#37884"),
-    conditions="a second request on a slot that was used before, in whatever configuration",
+    exposed_by=(BASELINE, *exposed("chunk=chunked", "compile=compiled", "async=async", "pp=2")),
+    conditions=(
+        "a second request on a slot that was used before, in whatever configuration; every cell's "
+        "engine has a history of its own, so cells differ too"
+    ),
     magnitude="cosine 0.3 to 0.9; the first requests after a start are right",
 )
 def slot_not_cleared(runner: Runner) -> Undo:

@@ -104,7 +104,6 @@ def _checked(bench: TrialBench, fault: Fault, seed: int) -> Conditions:
     elapsed = time.perf_counter() - began
     said = sorted({told(values) for finding in findings for values in finding.minimal_sets})
     said += ["baseline"] if any("kind=baseline" in f.signature for f in findings) else []
-    recorded = tuple(sorted(told(values) for values in fault.exposed_by))
     return Conditions(
         fault=fault.name,
         seed=seed,
@@ -114,10 +113,20 @@ def _checked(bench: TrialBench, fault: Fault, seed: int) -> Conditions:
         cases=number,
         seconds=round(elapsed, 2),
         said=tuple(dict.fromkeys(said)),
-        recorded=recorded,
-        agrees=bool(said) and set(said) <= set(recorded),
+        **_held(said, fault),
         not_hidden=tuple(m for m in fault.masked_by if not _hides(bench, cases, m)),
     )
+
+
+def _held(said: Sequence[str], fault: Fault) -> dict[str, Any]:
+    """What was said beside the record."""
+    recorded = tuple(sorted(told(values) for values in fault.exposed_by))
+    return {"recorded": recorded, "agrees": bool(said) and set(said) <= set(recorded)}
+
+
+def held_to_record(row: Mapping[str, Any], fault: Fault) -> Mapping[str, Any]:
+    """A stored row beside the record as it is now: what is mended there need not be run again."""
+    return {**row, **_held(row["said"], fault)}
 
 
 class First(NamedTuple):

@@ -45,15 +45,15 @@ class Kill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalent:
-    """A fault that, by its record, changes no answer in a dtype: there is nothing to find."""
+    """A fault that, by its record, does no more in a dtype than rounding does: nothing to find."""
 
     kill: Kill
     reason: str
 
     @property
     def refuted(self) -> bool:
-        """Whether it changed an answer, so that its record is wrong; or was not run at all."""
-        return bool(self.kill.by or self.kill.compared or self.kill.lost or not self.kill.pairs)
+        """Whether a check saw it, so that its record is wrong; or it was not run at all."""
+        return bool(self.kill.by or self.kill.lost or not self.kill.pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class KillMatrix:
 
     @property
     def refuted(self) -> tuple[Equivalent, ...]:
-        """Faults said to change nothing that did."""
+        """Faults said to do nothing there that did."""
         return tuple(e for e in self.equivalents if e.refuted)
 
     @property

@@ -1,7 +1,8 @@
 """What became of everything known, from records alone: told everywhere in the same words.
 
-Passes wrongly if a known finding were told to fail still, whatever its replay did. Ruled out by
-suites/meta/test_suites_can_fail.py: `every-known-finding-still-fails`.
+Passes wrongly if a known finding were told to fail still, whatever its replay did, or the report
+left out what was known. Ruled out by suites/meta/test_suites_can_fail.py:
+`every-known-finding-still-fails`, `the-report-has-no-section-of-what-was-known`.
 """
 
 from __future__ import annotations

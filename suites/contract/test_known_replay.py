@@ -3,8 +3,7 @@
 The same ledger meets an engine with and without the fault.
 
 Passes wrongly if what is known were replayed behind the drawn cases. Ruled out by
-suites/meta/test_suites_can_fail.py: `what-is-known-waits-for-the-drawn-cases`,
-`the-corpus-waits-for-the-drawn-cases`.
+suites/meta/test_suites_can_fail.py: `what-is-known-waits-for-the-drawn-cases`.
 """
 
 from __future__ import annotations

@@ -225,13 +225,6 @@ BREAKS: Final = (
         instead=_behind_the_first_case,
     ),
     Break(
-        name="the-corpus-waits-for-the-drawn-cases",
-        suite="suites/contract/test_known_replay.py",
-        red="test_the_corpus_runs_before_drawn_cases_under_its_own_settings",
-        at="harness.campaign.local:LocalCampaign._jobs",
-        instead=instead.result(lambda found: found[::-1]),
-    ),
-    Break(
         name="every-known-finding-still-fails",
         suite="suites/contract/test_known_fates.py",
         red="test_the_fate_of_a_known_finding_is_told_everywhere",

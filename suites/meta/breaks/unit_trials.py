@@ -41,7 +41,7 @@ BREAKS: Final = (
     Break(
         name="what-changes-nothing-is-never-refuted",
         suite="suites/unit/trials/test_matrix.py",
-        red="test_what_changes_nothing_is_counted_apart_and_refuted_if_it_does",
+        red="test_what_is_no_defect_is_counted_apart_and_refuted_if_it_is_seen",
         at="harness.trials.matrix:Equivalent.refuted",
         instead=instead.returns(False),  # noqa: FBT003
     ),
