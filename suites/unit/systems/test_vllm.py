@@ -11,6 +11,7 @@ import ast
 import json
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -287,6 +288,7 @@ def test_a_finding_becomes_a_script_that_imports_only_vllm() -> None:
         elif isinstance(node, ast.ImportFrom):
             names.add(str(node.module).split(".")[0])
     assert names - sys.stdlib_module_names == {"vllm"}
+    assert f"torch {version('torch')}" in text, "the one that tells has started no engine"
     assert "[[5, 6, 7]]" in text
     assert "use_activation" in text
 
