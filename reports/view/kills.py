@@ -18,6 +18,8 @@ class KillRow:
     killed: bool
     counts: tuple[int, ...]
     """Failing comparisons, by check."""
+    called: tuple[int, ...] = ()
+    """Comparisons with one changed side that each rule calls different."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class KillMatrix:
     """On the engine as it is and with the controls."""
     controls: tuple[ControlRow, ...] = ()
     rules: tuple[RuleRow, ...] = ()
+    rule_names: tuple[str, ...] = ()
+    """Of the columns behind the checks."""
 
     @property
     def control_pairs(self) -> int:
@@ -72,11 +76,13 @@ def kill_matrix(data: Json) -> KillMatrix | None:
     checks = tuple(
         dict.fromkeys(plain(check) for f in named for check in _counts(f) if check not in OUTCOMES)
     )
+    names = tuple(dict.fromkeys(name for f in named for name in _counts(f, "rules")))
     rows = tuple(
         KillRow(
             name=plain(f.get("name", "")),
             killed=bool(f.get("killed")),
             counts=tuple(_counts(f).get(check, 0) for check in checks),
+            called=tuple(_counts(f, "rules").get(name, 0) for name in names),
         )
         for f in named
     )
@@ -84,6 +90,7 @@ def kill_matrix(data: Json) -> KillMatrix | None:
         checks=checks,
         rows=rows,
         killed=sum(row.killed for row in rows),
+        rule_names=tuple(plain(name) for name in names),
         false_alarms=_count(data.get("false_alarms")),
         controls=tuple(
             ControlRow(
@@ -116,8 +123,8 @@ def _count(value: Json) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _counts(fault: Mapping[str, Json]) -> dict[str, int]:
-    by = fault.get("by")
+def _counts(fault: Mapping[str, Json], what: str = "by") -> dict[str, int]:
+    by = fault.get(what)
     if not isinstance(by, Mapping):
         return {}
     return {str(k): int(v) for k, v in by.items() if isinstance(v, int)}

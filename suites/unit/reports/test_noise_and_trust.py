@@ -180,16 +180,23 @@ def test_a_flagged_control_is_shown_as_a_false_alarm(tmp_path: Path) -> None:
 def test_rules_of_other_projects_are_shown(tmp_path: Path) -> None:
     folder = clean_run(num_cases=1).write(tmp_path)
     (folder / KILL_MATRIX).write_text(
-        '{"faults": [{"name": "f", "killed": true, "by": {"exact": 1}}], "false_alarms": 0,'
+        '{"faults": [{"name": "f", "killed": true, "by": {"exact": 1},'
+        '"rules": {"<b>close</b>": 41}},'
+        '{"name": "g", "killed": true, "by": {"exact": 2}}], "false_alarms": 0,'
         '"rules": [{"dtype": "bfloat16", "rule": "<b>close</b>", "false_alarms": 12, "of": 3400,'
         '"killed": 5, "of_faults": 61}]}'
     )
     run = load_run(folder)
-    (row,) = build_page(run).kills.rules  # type: ignore[union-attr]
+    kills = build_page(run).kills
+    assert kills is not None
+    assert kills.rule_names == ("<b>close</b>",)
+    assert [(r.counts, r.called) for r in kills.rows] == [((1,), (41,)), ((2,), (0,))]
+    (row,) = kills.rules
     assert (row.false_alarms, row.of, row.killed, row.of_faults) == (12, 3400, 5, 61)
     text = render_text(run)
     assert "Would a simpler rule have done?" in text
-    assert "&lt;b&gt;close&lt;/b&gt;" in text
+    assert text.count("&lt;b&gt;close&lt;/b&gt;") == 2, "a column and a row of its own"
+    assert '<td class="num">41</td>' in text
 
 
 @pytest.mark.parametrize(
