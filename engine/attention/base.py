@@ -23,10 +23,12 @@ class AttendRows(Protocol):
         *,
         mask: torch.Tensor | None,
         scale: float,
+        causal: bool = False,
     ) -> torch.Tensor:
         """Shapes: q [R, H, d], k and v [N, H_kv, d] -> [R, H, d]; head h reads h // (H / H_kv).
 
-        mask [R, N] bool: True where the row sees the key; each row sees at least one. None: all.
+        mask [R, N] bool: True where the row sees the key; each row sees at least one. None: all, or
+        with `causal`, where R = N, row i sees the keys 0 .. i.
         """
         ...
 

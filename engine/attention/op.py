@@ -91,6 +91,12 @@ def _paged_attention(
         else:
             span = _Span(start=0, rows=stop - first, first_key=0, end=stop - first)
             keys, values = k[first:stop], v[first:stop]
+        if causal and span.is_triangle(window) and not batch_invariant:
+            # No mask to make and to read, and no product above the diagonal.
+            out[first:stop] = attend_rows(
+                q[first:stop], keys, values, mask=None, scale=scale, causal=True
+            )
+            continue
         rows, keys, values, mask = _pad(
             q[first:stop], keys, values, span, causal, window, batch_invariant
         )
@@ -118,6 +124,11 @@ class _Span:
     rows: int
     first_key: int
     end: int
+
+    def is_triangle(self, window: int) -> bool:
+        """Whether the rows are a whole prompt of at least two, each seeing all up to itself."""
+        whole = self.start == 0 and self.rows == self.end > 1
+        return whole and (not window or window >= self.rows)
 
     @classmethod
     def causal(cls, start: int, rows: int, end: int, window: int, *, whole: bool) -> _Span:

@@ -13,10 +13,11 @@ def attend_rows(
     *,
     mask: torch.Tensor | None,
     scale: float,
+    causal: bool = False,
 ) -> torch.Tensor:
     """See `AttendRows`."""
     q, k, v = (heads.transpose(0, 1)[None] for heads in (q, k, v))
     mixed = F.scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
+        q, k, v, attn_mask=mask, is_causal=causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
     )
     return mixed[0].transpose(0, 1)

@@ -22,14 +22,15 @@ def silu(x: torch.Tensor) -> torch.Tensor:
     """x / (1 + exp(-x)) (arXiv:1606.08415, section 4), elementwise."""
     if x.dtype in _HALF:
         return F.silu(x)
-    return x / torch.neg(x).exp_().add_(1.0)
+    divisor = torch.neg(x).exp_().add_(1.0)
+    return torch.div(x, divisor, out=divisor)
 
 
 def gelu(x: torch.Tensor) -> torch.Tensor:
     """x / 2 * (1 + erf(x / sqrt(2))) (arXiv:1606.08415, section 2), elementwise."""
     if x.dtype in _HALF:
         return F.gelu(x)
-    return (x * math.sqrt(0.5)).erf_().add_(1.0).mul_(0.5 * x)
+    return (x * math.sqrt(0.5)).erf_().add_(1.0).mul_(0.5).mul_(x)
 
 
 def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
@@ -37,7 +38,7 @@ def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
     if x.dtype in _HALF:
         return F.gelu(x, approximate="tanh")
     inner = math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)
-    return inner.tanh_().add_(1.0).mul_(0.5 * x)
+    return inner.tanh_().add_(1.0).mul_(0.5).mul_(x)
 
 
 ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
