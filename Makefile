@@ -129,7 +129,7 @@ lock: ## Make requirements.lock anew from a clean environment
 	rm -rf $(LOCK_VENV)
 	$(PYTHON) -m venv $(LOCK_VENV)
 	$(LOCK_VENV)/bin/python -m pip install -q $$(grep -E '^(torch|triton)==' requirements.lock)
-	$(LOCK_VENV)/bin/python -m pip install -q -e '.[dev,server]'
+	$(LOCK_VENV)/bin/python -m pip install -q -e '.[dev,ray,server]'
 	{ sed '/^[^#]/,$$d' requirements.lock; \
 		$(LOCK_VENV)/bin/python -m pip freeze --exclude-editable | sed -E 's/^(torch==[^+]+)\+.*/\1/'; \
 	} > $(LOCK_VENV)/requirements.lock

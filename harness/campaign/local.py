@@ -1,20 +1,17 @@
-"""A campaign on this machine: worker processes execute, this process writes and judges."""
+"""A campaign's driver: workers of an executor execute, this process writes and judges."""
 
 from __future__ import annotations
 
-import json
-import multiprocessing
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from harness.campaign import worker
 from harness.campaign.corpus import corpus_of, replays
+from harness.campaign.executors.base import Executor, Worker, WorkerLost
+from harness.campaign.executors.local import LocalExecutor
 from harness.campaign.judging import CheckpointJudge, executed
 from harness.campaign.outputs import OutputStore
 from harness.campaign.redact import Redactor
@@ -58,10 +55,9 @@ class Watcher:
 
 @dataclass(slots=True)
 class _Seat:
-    """One worker process and the job it is on."""
+    """One worker and the job it is on."""
 
-    process: Any
-    pipe: Connection
+    worker: Worker
     job: Job | None = None
     heard: float = field(default_factory=time.monotonic)
     running: list[str] = field(default_factory=list)
@@ -77,7 +73,7 @@ FindFindings = Callable[[str, Sequence[Any], Sequence[PairRecord], Bounds], Sequ
 
 
 class LocalCampaign:
-    """Owns: the run folder's writer, the worker processes and the queue of jobs."""
+    """Owns: the run folder's writer, the workers and the queue of jobs."""
 
     def __init__(
         self,
@@ -90,11 +86,14 @@ class LocalCampaign:
         kept: Mapping[str, Sequence[Record]] | None = None,
         minutes: float | None = None,
         still_failing: bool = False,
+        executor: Executor | None = None,
     ) -> None:
         """`kept`: checkpoint -> records of cases that an earlier part of the run has finished.
         `minutes`: for the cases; every job gets an equal share of what is left when it begins.
         `still_failing`: whether something known failed again before the run's own cases.
+        `executor`: makes the workers, and is closed by whoever made it; by default processes here.
         """
+        self._executor: Executor = executor or LocalExecutor()
         self._spec, self._writer, self._workers = spec, writer, workers
         self._watcher, self._find = watcher or Watcher(), find
         kept = kept or {}
@@ -169,16 +168,18 @@ class LocalCampaign:
                         self._left[job.checkpoint] -= 1
                         self._watcher.job_finished(job)
                     fresh = self._spec.profile_object.fresh_processes
-                    if jobs and (fresh or not seat.process.is_alive()):
-                        _stop(seat)
+                    if jobs and (fresh or not seat.worker.alive):
+                        seat.worker.stop()
                         seats[index] = seat = self._seat()
                     self._assign(seat, jobs)
                     if not self._left[job.checkpoint]:
                         self._judge(job.checkpoint)
-                wait([s.pipe for s in seats if s.job is not None], timeout=0.5)
+                busy = [s.worker for s in seats if s.job is not None]
+                if busy:
+                    self._executor.wait(busy, 0.5)
         finally:
             for seat in seats:
-                _stop(seat)
+                seat.worker.stop()
 
     def _parts(self, name: str) -> Iterator[tuple[bool, int]]:
         """Whether in a covering array, and the number of shards."""
@@ -189,16 +190,7 @@ class LocalCampaign:
             yield True, plan.array_shards
 
     def _seat(self) -> _Seat:
-        ours, theirs = multiprocessing.get_context("spawn").Pipe()
-        # Not a daemon: it starts rank processes of its own. It ends when the pipe closes.
-        process = multiprocessing.get_context("spawn").Process(
-            target=worker.main,
-            args=(theirs, json.dumps(self._spec.to_json()), str(self._writer.folder)),
-            name="parity-worker",
-        )
-        process.start()
-        theirs.close()
-        return _Seat(process=process, pipe=ours)
+        return _Seat(worker=self._executor.worker(self._spec, self._writer.folder))
 
     def _assign(self, seat: _Seat, jobs: deque[Job]) -> None:
         seat.running, seat.ended, seat.again = [], [], None
@@ -211,20 +203,19 @@ class LocalCampaign:
                 seat.job = replace(seat.job, until=now + share)
             seat.heard = time.monotonic()
             self._watcher.job_started(seat.job)
-            seat.pipe.send_bytes(json.dumps({"verb": "run", "job": asdict(seat.job)}).encode())
+            seat.worker.begin(seat.job)
 
     def _listen(self, seat: _Seat) -> bool:
         """Take what the worker has said; False when its job is over, one way or another."""
         assert seat.job is not None
         while True:
             try:
-                if not seat.pipe.poll(0):
-                    break
-                message = json.loads(seat.pipe.recv_bytes())
-            except (EOFError, OSError):
-                seat.process.join(timeout=5)
-                self._lose(seat, f"its worker died (exit code {seat.process.exitcode})")
+                message = seat.worker.hear()
+            except WorkerLost as lost:
+                self._lose(seat, str(lost))
                 return False
+            if message is None:
+                break
             seat.heard = time.monotonic()
             if "record" in message:
                 self._take(seat, record_from_json(message["record"]))
@@ -237,8 +228,7 @@ class LocalCampaign:
                 return False
         silence = time.monotonic() - seat.heard
         if silence > 2 * self._spec.profile_object.timeout_s:
-            seat.process.kill()
-            seat.process.join()
+            seat.worker.kill()
             self._lose(seat, f"its worker said nothing for {silence:.0f} s and was killed")
             return False
         return True
@@ -304,13 +294,3 @@ class LocalCampaign:
             for finding in self._find(name, cases, pairs, bounds):
                 self._writer.append(self._redact(finding))
             self._phases["findings"] += time.monotonic() - began
-
-
-def _stop(seat: _Seat) -> None:
-    with suppress(OSError):  # already gone; joined below
-        seat.pipe.send_bytes(json.dumps({"verb": "stop"}).encode())
-    seat.pipe.close()
-    seat.process.join(timeout=10)
-    if seat.process.is_alive():
-        seat.process.kill()
-        seat.process.join()

@@ -26,13 +26,17 @@ _PACKAGES = ("pooling-parity", "torch", "transformers", "hypothesis", "safetenso
 def environment() -> Mapping[str, str]:
     """Machine and versions, as far as they may change a bit."""
     found = {
-        "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": str(os.cpu_count()),
         "MKL_CBWR": os.environ.get("MKL_CBWR", ""),
-        "engine source": _source_digest("engine"),
     }
+    return {**found, **software()}
+
+
+def software() -> Mapping[str, str]:
+    """What must be the same on every machine whose answers stand in one run."""
+    found = {"python": platform.python_version(), "engine source": _source_digest("engine")}
     for package in _PACKAGES:
         try:
             found[package] = metadata.version(package)

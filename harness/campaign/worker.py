@@ -6,12 +6,20 @@ import json
 import multiprocessing
 import os
 import traceback
+from collections.abc import Iterator
+from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.record import to_json
+
+if TYPE_CHECKING:
+    from harness.campaign.spec import Job, RunSpec
+
+NAME = "parity-worker"
+"""Of a worker's process, by which rank processes and plug-ins know it."""
 
 DRIVER_GONE = 3
 """Exit code of a worker whose driver ended without a word; nobody is left to read it."""
@@ -22,7 +30,6 @@ def main(connection: Connection, spec_json: str, folder: str) -> None:
     begin()
 
     from harness.campaign.spec import Job, RunSpec  # noqa: PLC0415 - after the environment is set
-    from harness.campaign.workbench import Workbench  # noqa: PLC0415
 
     spec = RunSpec.from_json(json.loads(spec_json))
     while True:
@@ -32,20 +39,27 @@ def main(connection: Connection, spec_json: str, folder: str) -> None:
             return
         if message["verb"] == "stop":
             return
-        job = Job.from_json(message["job"])
-        bench = None
-        try:
-            asked = spec.in_array(job.checkpoint) if job.array else spec
-            bench = Workbench(asked, job.checkpoint, Path(folder))
-            for record in bench.run(job):
-                _send(connection, {"record": to_json(record)})
-            _send(connection, {"done": message["job"], "phases": bench.clock.phases})
-        except Exception as error:  # noqa: BLE001 - the driver must learn of any failure
-            text = f"{type(error).__name__}: {error}"
-            _send(connection, {"failed": text, "traceback": traceback.format_exc()})
-        finally:
-            if bench is not None:
-                bench.close()
+        for said in messages(spec, Job.from_json(message["job"]), Path(folder)):
+            _send(connection, said)
+
+
+def messages(spec: RunSpec, job: Job, folder: Path) -> Iterator[dict[str, Any]]:
+    """All about one job, plain data: a `record` each, at last either `done` or `failed`."""
+    from harness.campaign.workbench import Workbench  # noqa: PLC0415 - it loads torch
+
+    bench = None
+    try:
+        asked = spec.in_array(job.checkpoint) if job.array else spec
+        bench = Workbench(asked, job.checkpoint, folder)
+        for record in bench.run(job):
+            yield {"record": to_json(record)}
+        yield {"done": asdict(job), "phases": bench.clock.phases}
+    except Exception as error:  # noqa: BLE001 - the driver must learn of any failure
+        text = f"{type(error).__name__}: {error}"
+        yield {"failed": text, "traceback": traceback.format_exc()}
+    finally:
+        if bench is not None:
+            bench.close()
 
 
 def begin() -> None:

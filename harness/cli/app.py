@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import typer
 
 from harness.axes import AxisError
+from harness.campaign.executors import ExecutorError
 from harness.case import CaseError
 from harness.checkpoints.errors import CheckpointError
 from harness.cli import (
@@ -47,6 +48,7 @@ REFUSALS = (
     AxisError,
     CaseError,
     CheckpointError,
+    ExecutorError,
     RecordError,
     RegistryError,
     RulesError,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,7 @@ import typer
 from rich.console import Console
 
 from harness.axes import ALL_AXES
+from harness.campaign.executors import EXECUTORS, Executor, executor_named
 from harness.campaign.local import LocalCampaign
 from harness.campaign.profile import PROFILES
 from harness.campaign.resume import CannotResumeError, unfinished
@@ -50,6 +53,15 @@ def run(
     seed: Annotated[int, typer.Option(help="Everything drawn follows from it")] = 0,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Worker processes; by default 2, and 1 for a system")
+    ] = None,
+    executor: Annotated[
+        str, typer.Option(help="Where the workers are: " + ", ".join(EXECUTORS))
+    ] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            help="HOST:PORT of a running Ray, for --executor ray; default: one of its own"
+        ),
     ] = None,
     batch_invariant: Annotated[
         bool, typer.Option(help="Fix every reduction order; chunk is then held to 0 ulp")
@@ -130,11 +142,17 @@ def run(
     with --cases and --bisect, which ask for one thing.
     """
     console = Console()
+    where = Where(executor=executor, address=ray_address, workers=workers)
     if resume is not None:
         _refuse_others(context, resume)
-        code = _go_on(resume, console, workers=workers, minutes=minutes)
+        code = _go_on(resume, console, where=where, minutes=minutes)
         raise typer.Exit(bisect_code(code) if bisect else code)
     if baseline is not None or candidate is not None:
+        if executor != "local":
+            raise UsageError(
+                f"--executor {executor} is for runs through the lattice; two deployments are "
+                "compared from this process: leave it out"
+            )
         code = compare(
             baseline=baseline,
             candidate=candidate,
@@ -170,15 +188,43 @@ def run(
             f"--rules {rules} says what is replayed first; --cases, --bisect and --no-known replay "
             "nothing: leave one of them out"
         )
-    folder = runs_root() / new_run_id()
-    writer = RunWriter(folder, manifest_of(spec, folder.name, notices, tuple(plant or ())))
-    for notice in notices:
-        console.print(f"NOTICE: {notice}", style="bold yellow", highlight=False)
-        writer.append(NoticeRecord(text=notice))
-    console.print(f"run {folder.name}  seed {seed}  profile {profile}", highlight=False)
-    known = replay_known(spec, writer, console)
-    code = campaign(spec, writer, console, workers=workers, minutes=minutes, known=known)
+    with closing(where.started(spec)) as workplace:  # first, so that a refusal leaves no run behind
+        folder = runs_root() / new_run_id()
+        writer = RunWriter(folder, manifest_of(spec, folder.name, notices, tuple(plant or ())))
+        for notice in notices:
+            console.print(f"NOTICE: {notice}", style="bold yellow", highlight=False)
+            writer.append(NoticeRecord(text=notice))
+        console.print(f"run {folder.name}  seed {seed}  profile {profile}", highlight=False)
+        known = replay_known(spec, writer, console)
+        code = campaign(
+            spec,
+            writer,
+            console,
+            workers=workers,
+            minutes=minutes,
+            known=known,
+            executor=workplace,
+        )
     raise typer.Exit(bisect_code(code) if bisect else code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Where the workers are to be, as asked for."""
+
+    executor: str
+    address: str | None
+    workers: int | None
+
+    def started(self, spec: RunSpec) -> Executor:
+        """The executor, ready; close it. ExecutorError where it cannot be had."""
+        return executor_named(
+            self.executor, workers=_num_workers(spec, self.workers), address=self.address
+        )
+
+
+def _num_workers(spec: RunSpec, asked: int | None) -> int:
+    return asked or (2 if spec.system == "engine" else 1)
 
 
 def campaign(
@@ -190,18 +236,20 @@ def campaign(
     minutes: float | None,
     kept: Mapping[str, Sequence[Record]] | None = None,
     known: Sequence[ReplayRecord] = (),
+    executor: Executor | None = None,
 ) -> int:
     """Run, report, summarise; the exit code. `known`: what was replayed before."""
     with ProgressWatcher(spec, console) as watcher:
         end = LocalCampaign(
             spec,
             writer,
-            workers=workers or (2 if spec.system == "engine" else 1),
+            workers=_num_workers(spec, workers),
             watcher=watcher,
             find=Finder(spec, writer.folder).find,
             kept=kept,
             minutes=minutes,
             still_failing=any(record.fails_now for record in known),
+            executor=executor,
         ).run()
     writer.close()
     target = writer.folder / "report.html"
@@ -213,7 +261,7 @@ def campaign(
     return end.exit_code
 
 
-ON_RESUMING = ("resume", "workers", "minutes", "bisect")
+ON_RESUMING = ("resume", "workers", "executor", "ray_address", "minutes", "bisect")
 
 
 def _refuse_others(context: typer.Context, run: str) -> None:
@@ -226,7 +274,8 @@ def _refuse_others(context: typer.Context, run: str) -> None:
         options = ", ".join(f"--{name.strip('_').replace('_', '-')}" for name in given)
         raise UsageError(
             f"--resume {run} goes on with what that run was asked; {options} would change it. "
-            "Leave them out (--workers, --minutes and --bisect may be given), or start a new run"
+            "Leave them out (--workers, --executor, --ray-address, --minutes and --bisect may be "
+            "given), or start a new run"
         )
 
 
@@ -235,22 +284,24 @@ def _source(context: typer.Context, name: str) -> str:
     return "" if source is None else source.name
 
 
-def _go_on(run: str, console: Console, *, workers: int | None, minutes: float | None) -> int:
+def _go_on(run: str, console: Console, *, where: Where, minutes: float | None) -> int:
     folder = run_folder(run)
     try:
         left = unfinished(folder)
     except CannotResumeError as error:
         raise UsageError(str(error)) from error
-    told = sum(len(ids) for ids in left.done.values())
-    console.print(f"run {folder.name}: going on after {told} finished cases", highlight=False)
-    writer = RunWriter.reopen(folder, left.manifest, left.records())
-    known = replay_known(left.spec, writer, console, told=left.replays)
-    return campaign(
-        left.spec,
-        writer,
-        console,
-        workers=workers,
-        minutes=minutes,
-        kept=left.kept,
-        known=known,
-    )
+    with closing(where.started(left.spec)) as workplace:
+        told = sum(len(ids) for ids in left.done.values())
+        console.print(f"run {folder.name}: going on after {told} finished cases", highlight=False)
+        writer = RunWriter.reopen(folder, left.manifest, left.records())
+        known = replay_known(left.spec, writer, console, told=left.replays)
+        return campaign(
+            left.spec,
+            writer,
+            console,
+            workers=where.workers,
+            minutes=minutes,
+            kept=left.kept,
+            known=known,
+            executor=workplace,
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.campaign.executors import Executor
 from harness.campaign.local import LocalCampaign
 from harness.campaign.spec import RunSpec
 from harness.cli.request import manifest_of
@@ -21,6 +22,9 @@ def campaign(
     profile: str = "smoke",
     axis: str = "async",
     cases: Sequence[str] = (ONE_CASE,),
+    shards: int = 1,
+    workers: int = 1,
+    executor: Executor | None = None,
 ) -> tuple[EndRecord, list[Record]]:
     """Run a few cases on each checkpoint along one axis, with a plug-in in every engine."""
     file = folder / "cases.jsonl"
@@ -32,8 +36,9 @@ def campaign(
         axes=(axis,),
         plants=(f"{PLUGINS}:{plugin}",),
         cases_file=str(file),
+        sizes={"shards": shards},
     )
     writer = RunWriter(folder / "run", manifest_of(spec, "run", [], (plugin,)))
-    end = LocalCampaign(spec, writer, workers=1).run()
+    end = LocalCampaign(spec, writer, workers=workers, executor=executor).run()
     writer.close()
     return end, list(read_records(folder / "run"))

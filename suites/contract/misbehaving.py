@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from itertools import count
@@ -42,6 +43,13 @@ def kill_encoder_worker(runner: Runner) -> Callable[[], None]:
     if runner.model.config.causal:
         return lambda: None
     return _misbehave(runner, WORKER, die, step=0)
+
+
+def tell_node(runner: Runner) -> Callable[[], None]:
+    """Leave the name of the Ray node that a rank is on in the folder that PARITY_NODES names."""
+    if (ray := sys.modules.get("ray")) is not None and (folder := os.environ.get("PARITY_NODES")):
+        (Path(folder) / ray.get_runtime_context().get_node_id()).touch()
+    return lambda: None
 
 
 def kill_worker_on_long_prompt(runner: Runner) -> Callable[[], None]:
