@@ -24,7 +24,7 @@ from harness.axes import (
     select,
 )
 from harness.campaign.outputs import OutputStore
-from harness.campaign.perturb import PERTURBATIONS, perturbed, written
+from harness.campaign.perturb import LONE, PERTURBATIONS, Places, lone_tokens, perturbed, written
 from harness.campaign.profile import CheckpointPlan
 from harness.campaign.recorder import ORACLE, TWIN, Clock, Recorder, as_one_of, message
 from harness.campaign.reference import CaseReference
@@ -247,12 +247,15 @@ class CaseExecutor:
     def _perturbed(
         self, case: Case, prompts: Sequence[Encoded], settings: Mapping[str, str]
     ) -> Iterator[Record]:
+        runs: list[tuple[str, Places, tuple[Encoded, ...]]] = []
         for name in PERTURBATIONS:
             chosen, changed = perturbed(name, prompts, self._checkpoint.chunk, self._reach)
-            if not chosen:
+            runs.append((name, tuple(chosen.items()), changed))
+        for name, places, changed in (*runs, (LONE, *lone_tokens(prompts))):
+            if not places:
                 continue
-            asked = replace(case, prompts=tuple(case.prompts[i] for i in chosen), arrivals=())
-            marked = {**settings, "perturbed": name, "changed": written(chosen)}
+            asked = replace(case, prompts=tuple(case.prompts[i] for i, _ in places), arrivals=())
+            marked = {**settings, "perturbed": name, "changed": written(places)}
             yield as_one_of(
                 self._recorder.run(asked, changed, baseline(), marked, None, phase="power"), case
             )

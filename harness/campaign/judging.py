@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from harness.axes import Cell, baseline, differing, edges, inapplicable
 from harness.axes.overlap import cannot_overlap
 from harness.campaign.outputs import OutputStore
-from harness.campaign.perturb import PERTURBATIONS, read
+from harness.campaign.perturb import LONE, PERTURBATIONS, read
 from harness.case import Case, case_from_json
 from harness.judge.against_oracle import oracle_pair
 from harness.judge.bounds import Bounds
@@ -163,14 +163,14 @@ class CheckpointJudge:
         if reference.error or len(reference.outputs) != len(view.case.lengths):
             return None
         perturbations = []
-        for name in PERTURBATIONS:
+        for name in (*PERTURBATIONS, LONE):
             run = view.perturbed.get(name)
             if run is None or run.error:
                 continue
             chosen = read(run.settings["changed"])
             if len(run.outputs) != len(chosen):
                 continue
-            for (prompt, token), output in zip(chosen.items(), run.outputs, strict=True):
+            for (prompt, token), output in zip(chosen, run.outputs, strict=True):
                 perturbations.append(
                     Perturbation(name=name, prompt=prompt, token=token, output=output)
                 )

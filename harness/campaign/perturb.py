@@ -10,6 +10,13 @@ PERTURBATIONS = ("first chunk", "middle chunk", "last chunk")
 """Each is one more run of the baseline, with every token of that chunk replaced: one token alone
 moves the answer to a long prompt too little to prove anything (one of 8,051: 0.17 tolerances of
 bfloat16)."""
+LONE = "other token"
+"""One run more, for prompts of one token: with each of several others in its place."""
+MOST_OTHERS = 7
+"""Others tried for a lone token, beside the one that the first chunk gets."""
+
+Places = tuple[tuple[int, int], ...]
+"""(prompt, index of the first token replaced) of each prompt of a perturbed run, in order."""
 
 
 def places(
@@ -49,15 +56,40 @@ def perturbed(
     return chosen, changed
 
 
-def written(chosen: Mapping[int, int]) -> str:
+def lone_tokens(prompts: Sequence[Encoded]) -> tuple[Places, tuple[Encoded, ...]]:
+    """Every prompt of one token, once with each of up to `MOST_OTHERS` others in its place.
+
+    Those are spread over the tokens of the case; where it has too few, over the smaller ids, which
+    every vocabulary has.
+    """
+    pool = sorted({token for prompt in prompts for token in prompt.token_ids})
+    places, changed = [], []
+    for index, prompt in enumerate(prompts):
+        if len(prompt.token_ids) == 1:
+            for other in _others(prompt.token_ids[0], pool):
+                places.append((index, 0))
+                changed.append(Encoded(token_ids=(other,), type_ids=prompt.type_ids))
+    return tuple(places), tuple(changed)
+
+
+def _others(token: int, pool: Sequence[int]) -> Sequence[int]:
+    others = [other for other in pool if other != token]
+    if len(others) < MOST_OTHERS:
+        smaller = (token * part // (MOST_OTHERS + 1) for part in range(MOST_OTHERS, 0, -1))
+        others += [other for other in smaller if other not in others and other != token]
+    step = max(1, len(others) // MOST_OTHERS)
+    return tuple(dict.fromkeys(others))[::step][:MOST_OTHERS]
+
+
+def written(chosen: Places) -> str:
     """Places as a setting of the run has them: `PROMPT:TOKEN`, comma-separated."""
-    return ",".join(f"{prompt}:{token}" for prompt, token in chosen.items())
+    return ",".join(f"{prompt}:{token}" for prompt, token in chosen)
 
 
-def read(text: str) -> Mapping[int, int]:
+def read(text: str) -> Places:
     """Inverse of `written`."""
     pairs = (part.split(":") for part in text.split(",") if part)
-    return {int(prompt): int(token) for prompt, token in pairs}
+    return tuple((int(prompt), int(token)) for prompt, token in pairs)
 
 
 def _replaced(prompt: Encoded, first: int, count: int, pool: Sequence[int]) -> Encoded:

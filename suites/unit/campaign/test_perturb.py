@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.campaign.perturb import PERTURBATIONS, perturbed, places, read, written
+from harness.campaign.perturb import (
+    MOST_OTHERS,
+    PERTURBATIONS,
+    lone_tokens,
+    perturbed,
+    places,
+    read,
+    written,
+)
 from harness.checkpoints.catalogue import path_of
 from harness.checkpoints.sizes import sizes_of
 from harness.systems.base import Encoded
@@ -43,6 +51,24 @@ def test_a_lone_token_becomes_one_of_the_case_that_is_far_from_it() -> None:
     assert alone[0].token_ids == (1, 1)
 
 
+def test_a_lone_token_is_tried_against_several_others_and_no_other_prompt_is() -> None:
+    encoded = [Encoded(token_ids=tokens) for tokens in ((7,), (7, 7), tuple(range(90, 190)), (8,))]
+    chosen, changed = lone_tokens(encoded)
+    assert chosen == ((0, 0),) * MOST_OTHERS + ((3, 0),) * MOST_OTHERS
+    assert read(written(chosen)) == chosen
+    for (prompt, _), new in zip(chosen, changed, strict=True):
+        assert len(new.token_ids) == 1
+        assert new.token_ids != encoded[prompt].token_ids
+    assert len(set(changed[:MOST_OTHERS])) == MOST_OTHERS
+
+
+@pytest.mark.parametrize(("token", "others"), [(0, 0), (1, 1), (30_000, MOST_OTHERS)])
+def test_a_case_of_one_lone_token_is_tried_against_smaller_ids(token: int, others: int) -> None:
+    _, changed = lone_tokens([Encoded(token_ids=(token,))])
+    assert len({new.token_ids for new in changed}) == len(changed) == others
+    assert all(0 <= new.token_ids[0] < token for new in changed)
+
+
 @pytest.mark.parametrize(
     ("name", "reach"),
     [("tiny-mistral", 39 * 2), ("tiny-qwen2", None), ("tiny-gemma3", None), ("tiny-bert", None)],
@@ -64,7 +90,7 @@ def test_every_token_of_the_chosen_chunk_changes_and_no_other(
         chosen, changed = perturbed(name, encoded, chunk)
         wanted = places(name, lengths, chunk)
         assert chosen == wanted
-        assert read(written(chosen)) == wanted
+        assert dict(read(written(tuple(chosen.items())))) == wanted
         for prompt, new in zip(chosen, changed, strict=True):
             old = encoded[prompt].token_ids
             differing = [

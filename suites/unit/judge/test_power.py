@@ -6,6 +6,8 @@ Passes wrongly if every movement counted as plain. Ruled out by suites/meta/test
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -145,3 +147,29 @@ def test_a_score_has_to_move_plainly_once_and_never_stand_still(
     ]
     record = power(world.subject, world.base, changes, world.bounds, causal=True)
     assert record.blind is is_blind, record.movements
+
+
+@pytest.mark.parametrize("task", ["embed", "token_embed"])
+@pytest.mark.parametrize(
+    ("factors", "is_blind"),
+    [((2.0, 0.5), False), ((0.9, 0.5), True), ((2.0, 0.0), True), ((0.9,), True), ((2.0,), False)],
+    ids=["one near its old place", "none plain", "one stands still", "not plain", "plain"],
+)
+def test_a_lone_token_has_to_move_plainly_once_and_never_stand_still(
+    task: str, *, factors: tuple[float, ...], is_blind: bool
+) -> None:
+    world = World.of(task, normalize=False)
+    # The rest of the case is as long as it was, and one movement below a hundred blinds it there.
+    subject = replace(world.subject, lengths=(1, *world.subject.lengths[1:]))
+    row = world.base[0].float64 if task == "embed" else world.base[0].float64[:1]
+    base = (Output.of(row), *world.base[1:])
+    threshold = world.bounds.power(subject.key(0))
+    changes = [
+        Perturbation(name="other", prompt=0, token=0, output=Output.of(row * (1 + f * threshold)))
+        for f in factors
+    ]
+    record = power(subject, base, changes, world.bounds, causal=True)
+    assert record.blind is is_blind, record.movements
+    if len(factors) > 1:
+        long = [replace(change, output=world.base[1], prompt=1) for change in changes[:1]]
+        assert power(subject, base, [*changes, *long], world.bounds, causal=True).blind
