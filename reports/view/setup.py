@@ -35,6 +35,9 @@ class Setup:
     duration: str
     plants: tuple[str, ...]
     notices: tuple[str, ...]
+    counts: tuple[str, ...]
+    """Notices of what a covering array's cells cover: told from what was judged as well, so they
+    belong with the details and not above the verdict."""
     settings: tuple[tuple[str, str], ...]
     environment: tuple[tuple[str, str], ...]
     checkpoints: tuple[CheckpointInfo, ...]
@@ -44,6 +47,8 @@ class Setup:
 
 def setup(run: Run) -> Setup:
     manifest, end = run.manifest, run.end
+    told = tuple(dict.fromkeys(map(str, run.notices)))
+    counts = tuple(text for text in told if _is_count(text, run))
     return Setup(
         run_id=manifest.run_id,
         command=shlex.join(map(str, manifest.command)),
@@ -54,12 +59,22 @@ def setup(run: Run) -> Setup:
         finished=end.finished if end else "",
         duration=seconds(end.seconds) if end else "",
         plants=tuple(map(str, manifest.plants)),
-        notices=tuple(dict.fromkeys(map(str, run.notices))),
+        notices=tuple(text for text in told if text not in counts),
+        counts=counts,
         settings=_rows(flat(manifest.settings)),
         environment=_rows(flat(manifest.environment)),
         checkpoints=manifest.checkpoints,
         axes=manifest.axes,
         phases=_phases(run),
+    )
+
+
+def _is_count(text: str, run: Run) -> bool:
+    """Whether a notice counts an array that is declared, so that `How much was tried` has it."""
+    return any(
+        record.combinations
+        and text.startswith(f"{record.checkpoint}: {record.strength}-way coverage of ")
+        for record in run.declared
     )
 
 

@@ -12,8 +12,10 @@ import pytest
 
 from harness.axes import ALL_AXES
 from harness.record import CaseRecord, Comparison, DeclaredRecord, Outcome, PairRecord, Tier
+from reports.html.render import render_text
 from reports.load import Run
 from reports.view.declared import MAX_MISSING, reached, reached_of_all
+from reports.view.setup import setup
 from suites.unit.reports.parts import manifest
 
 NAME = "tiny-qwen3"
@@ -113,3 +115,18 @@ def test_shards_declare_once_and_nearly_all_is_not_all() -> None:
 
 def test_a_run_that_declared_nothing_tells_nothing() -> None:
     assert reached_of_all(run(pair(RING), declared=())) == ()
+
+
+def test_what_an_array_covers_is_told_with_the_details_and_not_above_the_verdict() -> None:
+    counted = f"{NAME}: 2-way coverage of 3 axes by 4 cells: 3 of 3 combinations of values"
+    lost = f"{NAME} array 1/2: its worker died"
+    told = replace(run(pair({"compile": "compiled"})), notices=(counted, lost, counted))
+    assert (setup(told).notices, setup(told).counts) == ((lost,), (counted,))
+    page = render_text(told)
+    verdict = page.index('class="verdict')
+    assert page.index(lost) < verdict < page.index(counted)
+    assert page.count(counted) == 1
+    # An older run, or another checkpoint, has it nowhere else.
+    for declared in ((), (replace(DECLARED, checkpoint="tiny-bert"),), (CLASSES,)):
+        alone = setup(replace(told, declared=declared))
+        assert (alone.notices, alone.counts) == ((counted, lost), ())
