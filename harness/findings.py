@@ -38,7 +38,8 @@ class Finder:
             ids = {case.case.case_id for case in part}
             its = [pair for pair in pairs if pair.case_id in ids]
             if any(pair.outcome is Outcome.FAIL for pair in its):
-                found += self._find(spec, name, part, its, bounds)
+                mine = self._find(spec, name, part, its, bounds)
+                found += [replace(finding, in_array=array) for finding in mine]
         return found
 
     def _find(
@@ -79,10 +80,15 @@ def replay_finding(
     """Run a finding's truth table again; `clean` leaves the run's plants out, `policy` is a stream
     policy in place of the finding's."""
     chosen = replace(spec, plants=()) if clean else spec
-    if spec.has_array(finding.checkpoint) and _in_array(row.cell for row in finding.truth_table):
+    if spec.has_array(finding.checkpoint) and _of_array(finding):
         chosen = chosen.in_array(finding.checkpoint)
     with _workbench(chosen, finding.checkpoint, folder) as bench:
         return replay(finding, bench.system, oracle=bench.reference, policy=policy)
+
+
+def _of_array(finding: FindingRecord) -> bool:
+    """Whether its cases ran in the array: its shrunk one may set no secondary axis any more."""
+    return finding.in_array or _in_array(row.cell for row in finding.truth_table)
 
 
 def _in_array(cells: Iterable[Mapping[str, str]]) -> bool:

@@ -147,7 +147,7 @@ class Canary:
             side.runs[case.case_id] = run
         side.errors[case.case_id] = told
         side.records[case.case_id] = ExecutionRecord(
-            execution_id=execution_id(case.case_id, deployment.cell, settings),
+            execution_id=execution_id(deployment.model, case.case_id, deployment.cell, settings),
             case_id=case.case_id,
             checkpoint=deployment.model,
             cell=dict(deployment.cell),

@@ -22,9 +22,14 @@ MARKS = ("perturbed", "changed", "relation")
 """Settings that say what a run is for; no system sees them."""
 
 
-def execution_id(case_id: str, cell: Mapping[str, str], settings: Mapping[str, str]) -> str:
-    """Stable id of one case in one cell under these settings."""
-    text = f"{case_id}|{sorted(cell.items())}|{sorted(settings.items())}"
+def execution_id(
+    checkpoint: str, case_id: str, cell: Mapping[str, str], settings: Mapping[str, str]
+) -> str:
+    """Stable id of one case in one cell of one checkpoint under these settings.
+
+    The checkpoint is part of it, since families share cases and a report holds runs by their ids.
+    """
+    text = f"{checkpoint}|{case_id}|{sorted(cell.items())}|{sorted(settings.items())}"
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -151,7 +156,7 @@ class Recorder:
         """Record of what no system ran: it has neither plan nor witness."""
         case_id = case.case_id  # a hash of the whole case
         return ExecutionRecord(
-            execution_id=execution_id(case_id, cell, settings),
+            execution_id=execution_id(self._checkpoint, case_id, cell, settings),
             case_id=case_id,
             checkpoint=self._checkpoint,
             cell=dict(cell),
@@ -169,7 +174,7 @@ class Recorder:
 def as_one_of(record: ExecutionRecord, case: Case) -> ExecutionRecord:
     """The record of a follow-up, as one of the case it follows."""
     case_id = case.case_id
-    name = execution_id(case_id, record.cell, record.settings)
+    name = execution_id(record.checkpoint, case_id, record.cell, record.settings)
     return replace(record, case_id=case_id, execution_id=name)
 
 

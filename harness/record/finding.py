@@ -76,5 +76,8 @@ class FindingRecord:
     """Per prompt, the tokens at which its later chunks begin."""
     reproduce: str = ""
     """One command line."""
+    in_array: bool = False
+    """Its cases ran in a covering array beside the lattice, under the sizes of that share. False
+    in older runs, where only a secondary axis in the truth table tells."""
     script: str = ""
     """Stand-alone script, as text."""
