@@ -7,6 +7,7 @@ float64 are at most that far apart.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -77,3 +78,14 @@ def gap(subject: Subject, tier: Tier, a: Outputs, b: Outputs, limits: Limits) ->
     worst = order[0]
     note = f"prompt {worst}: {subject.kind.metric} {errors[worst]:.3g}" if any(far) else ""
     return Gap(value=errors[worst], limit=allowed[worst], differs=any(far), note=note)
+
+
+def furthest(subject: Subject, a: Outputs, b: Outputs) -> int | None:
+    """The prompt whose output in `b` is furthest from that in `a`; None where none can be told."""
+    if checks.structure(subject, a, b) is not None or not a:
+        return None
+    errors = [error(subject.kind, y, x) for x, y in zip(a, b, strict=True)]
+    if not any(errors):  # too small for the error's own arithmetic, but not for its bits
+        errors = [float(bit_difference(x, y).differing) for x, y in zip(a, b, strict=True)]
+    far = [float("inf") if math.isnan(value) else value for value in errors]
+    return far.index(max(far)) if any(far) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.attribution.gap import furthest
 from harness.attribution.laboratory import Laboratory
 from harness.attribution.recorded import Failure
 from harness.attribution.sets import Switches, cell_of, closure, switches
@@ -14,6 +15,7 @@ from harness.axes import Cell, baseline, num_ranks
 from harness.case import Case
 from harness.record import Tier
 from harness.search import Budget, Reducer, reduce_case
+from harness.search.passes import alone
 from harness.search.reducer import as_token_ids
 
 SHRINKING = "shrinking"
@@ -74,7 +76,9 @@ def shrink(
         reducer = Reducer(
             failure.case, keeps=lambda case: same_failure(run(case, proof)), budget=budget
         )
-        reducer.consider(tokens_of(failure.case, laboratory))
+        tokens, wrong = tokens_of(failure.case, laboratory), furthest_prompt(again)
+        if wrong is None or not reducer.consider(alone(tokens, wrong)):
+            reducer.consider(tokens)
         reduce_case(reducer, chunk=chunk)
         return reducer.accepted[1:]
 
@@ -97,6 +101,15 @@ def failing_cells(sets: Sequence[Switches], table: Table) -> tuple[Cell, ...]:
     cells = [cell_of(values) for values in sets]
     against = [state.against for c in cells if (state := table.states.get(c)) and state.against]
     return tuple(dict.fromkeys((*against, *cells)))
+
+
+def furthest_prompt(table: Table) -> int | None:
+    """The prompt that comes out most wrong in the smallest failing cell: worth trying by itself."""
+    cell = table.smallest_bad
+    if cell is None or table.kind is not FailureKind.DIFFERENCE:
+        return None
+    right = table.runs[table.states[cell].against or baseline()]
+    return furthest(table.subject, right.outputs, table.runs[cell].outputs)
 
 
 def plain_sets(table: Table, laboratory: Laboratory) -> frozenset[Switches]:

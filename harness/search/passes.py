@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
 from harness.case import Case, Prompt
 from harness.search.reducer import Reducer
 
+PLAIN: Final[Mapping[str, Any]] = {
+    "arrivals": (),
+    "normalize": None,
+    "activation": None,
+    "dimensions": None,
+}
+"""What a case says of options that it does not set."""
 MAX_ROUNDS = 4
 """A round that changes nothing ends the reduction long before this on every case tried."""
 
@@ -17,29 +25,44 @@ def reduce_case(reducer: Reducer, *, chunk: int) -> Case:
 
     `chunk`: the largest piece of a prompt in a chunked cell; its multiples are the lengths at which
     an engine changes what it does. Shape comes before tokens: a prompt of one repeated token hides
-    what moves tokens about, so it is tried on the smallest shape only.
+    what moves tokens about, so it is tried on the smallest shape only. The passes that look far
+    begin again only where a single step less still fails once the tokens are simple.
     """
     for _ in range(MAX_ROUNDS):
-        before = reducer.current
         drop_options(reducer)
         drop_prompts(reducer)
         shorten_prompts(reducer, chunk=chunk)
-        shape = reducer.current
         simplify_tokens(reducer)
-        if shape == before or reducer.exhausted:
-            break
+        if reducer.exhausted or not one_step_less(reducer):
+            return reducer.current
+    while not reducer.exhausted and one_step_less(reducer):
+        pass
     return reducer.current
 
 
+def one_step_less(reducer: Reducer) -> bool:
+    """Whether an option, a prompt or the last token of a prompt can go: if not, it is 1-minimal."""
+    before = reducer.current
+    drop_options(reducer)
+    for index in reversed(range(len(before.prompts))):
+        if len(reducer.current.prompts) > 1:
+            reducer.consider(without_prompts(reducer.current, index, index + 1))
+    for index in range(len(reducer.current.prompts)):
+        if (less := _longest(reducer.current, [index]) - 1) > 0:
+            reducer.consider(cut(reducer.current, [index], less))
+    return reducer.current != before
+
+
+def alone(case: Case, index: int) -> Case:
+    """Only this prompt of the case, and every option at its default."""
+    return replace(case, prompts=case.prompts[index : index + 1], **PLAIN)
+
+
 def drop_options(reducer: Reducer) -> None:
-    """Arrivals and each parameter back to their defaults."""
-    for plain in (
-        {"arrivals": ()},
-        {"normalize": None},
-        {"activation": None},
-        {"dimensions": None},
-    ):
-        reducer.consider(replace(reducer.current, **plain))
+    """Arrivals and parameters back to their defaults: all of them, else each by itself."""
+    if not reducer.consider(replace(reducer.current, **PLAIN)):
+        for name, value in PLAIN.items():
+            reducer.consider(replace(reducer.current, **{name: value}))
 
 
 def drop_prompts(reducer: Reducer) -> None:
@@ -58,18 +81,19 @@ def shorten_prompts(reducer: Reducer, *, chunk: int) -> None:
     """All prompts together first, then each alone."""
     everyone = range(len(reducer.current.prompts))
     _shorten(reducer, everyone, chunk)
-    for index in everyone:
+    for index in everyone if len(everyone) > 1 else ():
         _shorten(reducer, [index], chunk)
 
 
 def _shorten(reducer: Reducer, indices: Sequence[int], chunk: int) -> None:
     """Bisect to a length whose next smaller one was refused; then try those where engines turn.
 
-    Bisection finds the least length where shorter prompts never fail again once one does not. Where
-    they do, it is most often around a multiple of the chunk; those lengths are tried as well, and
-    the last word is that one token less does not fail.
+    Most failures begin with the first token, or where the first chunk is full; these lengths come
+    before the middles. Bisection finds the least length where shorter prompts never fail again once
+    one does not. Where they do, it is most often around a multiple of the chunk; those lengths are
+    tried as well, and the last word is that one token less does not fail.
     """
-    _bisect(reducer, indices)
+    _bisect(reducer, indices, first=(1, chunk, chunk + 1))
     for length in boundary_lengths(_longest(reducer.current, indices), chunk):
         if reducer.consider(cut(reducer.current, indices, length)):
             break
@@ -79,8 +103,15 @@ def _shorten(reducer: Reducer, indices: Sequence[int], chunk: int) -> None:
         pass
 
 
-def _bisect(reducer: Reducer, indices: Sequence[int]) -> None:
+def _bisect(reducer: Reducer, indices: Sequence[int], first: Sequence[int]) -> None:
+    """`first`: lengths to try before any middle, ascending."""
     refused, kept = 0, _longest(reducer.current, indices)
+    for length in first:
+        if refused < length < kept:
+            if reducer.consider(cut(reducer.current, indices, length)):
+                kept = length
+            else:
+                refused = length
     while kept - refused > 1:
         middle = (refused + kept) // 2
         if reducer.consider(cut(reducer.current, indices, middle)):

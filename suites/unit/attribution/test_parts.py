@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import itertools
 import json
+import math
 
 import numpy as np
 import pytest
 
-from harness.attribution.gap import FixedLimits, RunLimits, gap
+from harness.attribution.gap import FixedLimits, RunLimits, furthest, gap
 from harness.attribution.probe import went_away
 from harness.attribution.script import script
 from harness.attribution.sets import (
@@ -181,6 +182,14 @@ def test_gap_is_of_the_worst_prompt() -> None:
     assert not gap(
         subject_of(), Tier.KERNEL, A, outputs([3.0, 4.0], [1.25, 0.0]), FixedLimits(0.25)
     ).differs
+
+
+def test_the_furthest_prompt_is_the_one_to_try_alone() -> None:
+    assert furthest(subject_of(), A, outputs([3.0, 4.0], [1.25, 0.0])) == 1
+    assert furthest(subject_of(), A, outputs([3.0, 5.0], [1.001, 0.0])) == 0
+    assert furthest(subject_of(), A, outputs([3.0, 4.0], [math.nan, 0.0])) == 1
+    assert furthest(subject_of(), A, A) is None
+    assert furthest(subject_of(), A, A[:1]) is None, "its structure is broken"
 
 
 def test_one_bit_counts_in_the_exact_tier_only() -> None:

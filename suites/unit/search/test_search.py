@@ -1,18 +1,23 @@
 """The reducer and its passes: smaller only, never twice, within the budget.
 
 Passes wrongly if the reducer took every case it is offered. Ruled out by
-suites/meta/test_suites_can_fail.py: `larger-cases-are-taken`.
+suites/meta/test_suites_can_fail.py: `larger-cases-are-taken` and `the-last-step-is-not-tried`.
 """
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
+from dataclasses import replace
+from zlib import crc32
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.case import Case, Prompt
 from harness.search import Budget, Reducer, reduce_case, size_of
-from harness.search.passes import boundary_lengths, cut, filled, without_prompts
+from harness.search.passes import alone, boundary_lengths, cut, filled, without_prompts
 
 
 class Clock:
@@ -174,6 +179,48 @@ def test_the_least_length_is_found(least: int) -> None:
     )
 
 
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    salt=st.integers(0, 10**6),
+    often=st.integers(2, 5),
+)
+def test_no_single_step_less_fails(sizes: list[int], salt: int, often: int) -> None:
+    """Whatever fails: here it is drawn for each case, so that shorter fails again after longer."""
+    start = case_of(*sizes, normalize=True)
+
+    def keeps(case: Case) -> bool:
+        return case == start or crc32(f"{salt} {case.case_id}".encode()) % often == 0
+
+    least = reduce_case(Reducer(start, keeps=keeps, budget=plenty()), chunk=16)
+    prompts = range(len(least.prompts))
+    steps = [replace(least, normalize=None)]
+    steps += [without_prompts(least, i, i + 1) for i in prompts if len(prompts) > 1]
+    steps += [cut(least, [i], n - 1) for i, n in enumerate(lengths(least)) if n > 1]
+    assert not [step for step in steps if step != least and keeps(step)]
+
+
+@pytest.mark.parametrize("least", [1, 16, 17, 20, 33, 79, 80])
+def test_a_long_prompt_is_cut_in_few_questions(least: int) -> None:
+    """The halvings, the three lengths where most failures begin, and those around the chunks."""
+    asked = 0
+
+    def keeps(case: Case) -> bool:
+        nonlocal asked
+        asked += 1
+        return lengths(case)[0] >= least
+
+    start = case_of(80)
+    reduce_case(Reducer(start, keeps=keeps, budget=plenty()), chunk=16)
+    tokens = last = 1
+    around = len(list(boundary_lengths(least, 16)))
+    assert asked <= 3 + math.ceil(math.log2(80)) + around + tokens + last
+
+
+def test_one_prompt_is_kept_without_options() -> None:
+    case = case_of(1, 2, 3, arrivals=(0, 4, 5), normalize=True)
+    assert alone(case, 1) == Case(task="embed", prompts=(case.prompts[1],))
+
+
 def test_every_prompt_that_is_needed_stays() -> None:
     def keeps(case: Case) -> bool:
         return len(case.prompts) >= 3 and lengths(case)[1] >= 17
@@ -208,7 +255,7 @@ def test_prompts_are_simplified_together_where_one_alone_would_not_do() -> None:
 
 
 def test_reduction_stops_with_its_budget() -> None:
-    budget = Budget(calls=5, seconds=10**6)
+    budget = Budget(calls=2, seconds=10**6)
 
     def keeps(case: Case) -> bool:
         budget.spend()
@@ -216,4 +263,4 @@ def test_reduction_stops_with_its_budget() -> None:
 
     reducer = Reducer(case_of(60, 50), keeps=keeps, budget=budget)
     reduce_case(reducer, chunk=16)
-    assert budget.spent_calls == 5
+    assert budget.spent_calls == 2
