@@ -6,6 +6,7 @@ import importlib
 from dataclasses import replace
 from typing import Any, Final
 
+from harness.record import Outcome
 from suites.meta.planting import instead
 from suites.meta.planting.defect import Break
 
@@ -23,6 +24,13 @@ def _cosine_by_subtraction(value: Any, reference: Any) -> Any:
 
 
 BREAKS: Final = (
+    Break(
+        name="answers-to-another-question-are-not-held-to-it",
+        suite="suites/unit/judge/test_related.py",
+        red="test_the_first_answer_given_again_is_told_from_a_merely_wrong_one",
+        at="harness.judge.related:_another",
+        instead=instead.result(lambda verdict: replace(verdict, outcome=Outcome.PASS)),
+    ),
     Break(
         name="every-null-is-approved",
         suite="suites/unit/judge/test_calibration.py",
