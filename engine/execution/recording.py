@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -26,6 +28,22 @@ def record_on_host(work: Work) -> Work:
     return work
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage is collected in here.
+
+    An engine that was closed may leave its graphs in a reference cycle. Destroying one is not
+    permitted while another is captured, and ends that capture.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class CudaRecorder:
     """CUDA graphs. Owns: the memory pool that all of them share; record the largest first."""
 
@@ -43,7 +61,7 @@ class CudaRecorder:
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         taken()
-        with torch.cuda.graph(graph, pool=self._pool):
+        with uncollected(), torch.cuda.graph(graph, pool=self._pool):
             work()
         attended = taken()
 

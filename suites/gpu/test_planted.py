@@ -19,6 +19,8 @@ from suites.figures import show
 from suites.gpu.ways import Way, differing, run
 
 NAME = "tiny-qwen3"
+TRIES = 5
+"""A race may be missed where the host is slower than the device lags; one that shows, shows once."""
 
 
 class Conjunction(NamedTuple):
@@ -60,8 +62,11 @@ def test_it_shows_where_it_is_said_to_and_nowhere_else(name: str, mode: str) -> 
     for place in (case.fails, *case.hidden):
         way = replace(place, mode=mode)
         right = run(NAME, way)
-        wrong = run(NAME, planted(name, way), like=right, ordered=False)
-        shown = differing(right, wrong)
+        for _ in range(TRIES if case.race and place is case.fails else 1):
+            wrong = run(NAME, planted(name, way), like=right, ordered=False)
+            shown = differing(right, wrong)
+            if shown:
+                break
         told = bool(wrong.witness.hazards)
         table.append(
             (
