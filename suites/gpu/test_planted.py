@@ -20,7 +20,7 @@ from suites.gpu.ways import Way, differing, run
 
 NAME = "tiny-qwen3"
 TRIES = 5
-"""A race may be missed where the host is slower than the device lags; one that shows, shows once."""
+"""A race can be missed where the host is slower than the device lags."""
 
 
 class Conjunction(NamedTuple):
