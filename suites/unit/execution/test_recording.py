@@ -1,7 +1,8 @@
 """What a capture needs of its surroundings, as far as it can be seen without a GPU.
 
 Passes wrongly if the garbage of a closed engine stayed alive anyway, whatever the collector was
-allowed to do. Ruled out here: the same garbage goes away outside of a capture.
+allowed to do. Ruled out by `test_garbage_outlives_a_capture_and_goes_after_it`, where it goes as
+soon as the capture is over.
 """
 
 from __future__ import annotations
