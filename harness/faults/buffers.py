@@ -49,7 +49,13 @@ def stale_input_buffer(runner: Runner) -> Undo:
     name="never-fenced",
     kind=FaultClass.BUFFER,
     mechanism="the host stages every step without waiting for the last reader of the buffer",
-    sources=("vllm#47644", "Megatron-LM#5715"),
+    sources=(
+        "vllm#47644",
+        "Megatron-LM#5715",
+        "ninfer-3090#44",
+        "vllm#25279",
+        "vllm#32799",
+    ),
     exposed_by=exposed(
         "chunk=chunked",
         "async=async",

@@ -81,7 +81,7 @@ def borrowed_chunk_rows(runner: Runner) -> Undo:
     name="unowned-last-row",
     kind=FaultClass.OWNERSHIP,
     mechanism="LAST hands out a view of its row where no head copies it",
-    sources=("vllm#53828",),
+    sources=("vllm#53828", "vllm#29623"),
     exposed_by=exposed(
         "async=async", "pp=2", "async=async & chunk=chunked", "chunk=chunked & pp=2"
     ),

@@ -61,7 +61,7 @@ def last_row_of_batch(runner: Runner) -> Undo:
     name="answers-swapped",
     kind=FaultClass.ROWS,
     mechanism="two requests that finish in one step are given each other's answers",
-    sources=("ollama#6187", "DMI#67"),
+    sources=("ollama#6187", "DMI#67", "graphiti#1732", "xinference#5496"),
     exposed_by=(BASELINE, *exposed("chunk=chunked")),
     conditions="two prompts that finish in one step",
     masked_by=("one prompt at a time",),
