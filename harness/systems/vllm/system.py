@@ -169,7 +169,7 @@ class Vllm:
         # Only the first time: an engine takes one task, so asking for vectors again would end the
         # engine of another task, twice a case. The cells of a run are asked for the same tasks in
         # the same order; of the first cell it is not known, and most profiles begin with vectors.
-        key = str(sorted(cell.items()))
+        key = _name(cell)
         if key not in self._opened:
             guess = "embed" if "embed" in self.tasks else self.tasks[0]
             self._session.ready(self._first_tasks.get(self._last_opened, guess))
@@ -179,7 +179,7 @@ class Vllm:
 
     def start(self, cell: Mapping[str, str], task: str) -> Child:
         """A started engine. What refused or failed to start is not tried again."""
-        key = (str(sorted(cell.items())), task)
+        key = (_name(cell), task)
         if key in self._dead:
             raise self._dead[key]
         place = self._folder / str(self._started)
@@ -212,11 +212,11 @@ class Vllm:
 
     def asked(self, cell: Mapping[str, str], task: str) -> None:
         """A case of this task is about to run in the cell."""
-        self._first_tasks.setdefault(str(sorted(cell.items())), task)
+        self._first_tasks.setdefault(_name(cell), task)
 
     def crashed(self, cell: Mapping[str, str], task: str, error: Exception) -> None:
         """A fresh engine failed on the first case it was given. The second time is enough."""
-        key = (str(sorted(cell.items())), task)
+        key = (_name(cell), task)
         self._crashes[key] += 1
         if self._crashes[key] >= CRASHES:
             self._dead[key] = error
@@ -364,6 +364,11 @@ class VllmSession:
         if self._child is not None:
             self._child.close()
             self._child = None
+
+
+def _name(cell: Mapping[str, str]) -> str:
+    """One text for a cell, whatever the order of its axes."""
+    return str(sorted(cell.items()))
 
 
 def parameters_of(case: Case) -> dict[str, Json]:
